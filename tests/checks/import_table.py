@@ -16,6 +16,8 @@ SHARED_BY_BACKENDS = (
     "component.tracebacks",
     "backends.base",
     "backends.connection",
+    "backends.container_access",
+    "backends.container_controller",
     "backends.container_runner",
     "backends.stopped_record",
     "backends.lost_record",

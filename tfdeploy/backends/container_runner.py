@@ -1,33 +1,59 @@
-"""What a `TaskRunner` does the same on every engine whose controller is a container: stop, move, remove and observe."""
+"""What a `TaskRunner` does the same on every engine whose controller is a container."""
 
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from functools import partial
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ..agent.record.record import ViewRequest
+from ..agent.run_spec import RunSpec
 from ..agent.run_state import RunState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError, Unreachable
-from . import controller_calls
-from .base import CONTROLLER, ClusterRef, EngineTask, ObservedMachines, ObservedState, RunProps, TaskProps
-from .controller_calls import RunReceiver
+from ..spec.cluster import JOBS
+from . import controller_calls, lost_record
+from .base import (
+    CONTROLLER,
+    ClusterRef,
+    EngineTask,
+    ObservedMachines,
+    ObservedState,
+    Retain,
+    RunOutputs,
+    RunProps,
+    TaskOutputs,
+    TaskProps,
+)
+from .container_controller import ContainerController
 from .installation import installing
 from .move import StoppedRun, not_stopped
-from .record_copy import RecordCopy
-from .record_view import observed_view
+from .record_copy import RecordCopy, RecordCopyBusy
+from .record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
+from .rolling_update import TaskEngine, Turns, replace_task, wait_for_finish, wait_for_start
 
-_STOP_MARGIN = 60.0
+CONTROLLER_SECONDS = 600.0
+"""How long the controller may take to start once its image is on the machine."""
+
+STOP_MARGIN = 60.0
+"""How long an engine may take to end a container beyond the time that its program has."""
+
+_Defined = TypeVar("_Defined", contravariant=True)
+Definition = TypeVar("Definition")
 
 
-class ContainerController(RunReceiver, Protocol):
-    """The controller in its container."""
+class ContainerEngine(TaskEngine[_Defined], Protocol[_Defined]):
+    """What one cluster has on an engine."""
 
-    def current_run(self) -> RunState | None:
-        """The current run; None where the controller has none, or does not respond."""
+    def tasks(self) -> Mapping[str, EngineTask]:
+        """The state of each task and of the controller, by hostname."""
 
-    def last_known_run(self) -> RunState | None:
-        """The current run; from the copy of the record where the controller does not respond."""
+    def start_ended(self, hostnames: Sequence[str]) -> None:
+        """Start the tasks among these whose launcher has ended."""
+
+    def runs_as_defined(self, desired: _Defined) -> bool:
+        """Whether the controller runs with this definition."""
 
 
 @contextmanager
@@ -41,28 +67,150 @@ def engine_reason(observe: Callable[[], EngineTask | None]) -> Iterator[None]:
         raise BackendError(f"{error}{reason}") from None
 
 
-class ContainerRunner:
-    """A part of `backends.base.TaskRunner`. An engine has the first five functions."""
+class ContainerRunner(Generic[Definition]):
+    """A part of `backends.base.TaskRunner`. An engine has the functions that raise `NotImplementedError`."""
+
+    engine_title: ClassVar[str] = "engine"
+    unreachable: ClassVar[tuple[type[Exception], ...]] = (Unreachable,)
+    """The errors of an engine that does not respond."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, Turns] = {}
 
     def controller(self, cluster: ClusterRef) -> ContainerController:
         """Calls of the controller."""
         raise NotImplementedError
 
-    def engine_tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
-        """What the engine reports of each task, and of the controller."""
+    def objects(self, cluster: ClusterRef) -> ContainerEngine[Definition]:
+        """What the cluster has on the engine."""
         raise NotImplementedError
 
     def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
         """Whose containers the engine is to run: those of the tasks, and of the controller."""
         raise NotImplementedError
 
-    def remove_tasks(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
-        """Remove tasks, and wait until their containers have ended; `grace` is that of their programs, in seconds."""
+    def exists(self, cluster: ClusterRef, hostname: str) -> bool:
+        """Whether the engine is to run the container of a task, or of the controller."""
+        return hostname in self.hostnames(cluster)
+
+    def define_controller(self, props: RunProps) -> Definition:
+        """What the controller's container is created from."""
+        raise NotImplementedError
+
+    def remove_tasks(self, cluster: ClusterRef, hostnames: Sequence[str], seconds: float) -> None:
+        """Remove tasks, and wait until their containers have ended."""
+        raise NotImplementedError
+
+    def remove_unused(self, props: RunProps) -> None:
+        """Remove what containers of earlier runs needed."""
+        raise NotImplementedError
+
+    def remove_all(self, cluster: ClusterRef, seconds: float, retain: Retain, runs: Sequence[RunState | None]) -> str:
+        """Remove all that has the cluster's id, in so many seconds; what is retained. `runs` are those that were stored last."""
+        raise NotImplementedError
+
+    def stop_seconds(self, grace: float) -> float:
+        """How long the engine waits before it kills a launcher, which gives its program `grace` seconds."""
         raise NotImplementedError
 
     def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
         """The machines."""
         raise NotImplementedError
+
+    def update(
+        self,
+        props: TaskProps,
+        desired: Definition,
+        former: Callable[[], Definition],
+        at_once: bool,
+        ended: Collection[str] = (),
+    ) -> TaskOutputs:
+        """Give a task another definition: `at_once`, or in its turn of a rolling update while a run is active. `former` returns what it
+        gets again if it does not start; `ended` as in `TaskEngine.apply`."""
+        cluster, hostname = props["cluster"], props["hostname"]
+        controller, objects = self.controller(cluster), self.objects(cluster)
+        run = None if at_once else controller.current_run()
+        if at_once or (run is not None and run.result is not None):
+            wait_for_finish(run, hostname, controller.current_run)
+            objects.apply(desired, ended)
+        else:
+            replace = partial(replace_task, objects, desired, former(), hostname, controller.current_run, ended)
+            turns = self._turns.setdefault(f"{cluster['home']} {cluster['id']}", Turns())
+            turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
+        return {"created_at": controller_calls.now()}
+
+    def task_exists(self, props: TaskProps) -> bool:
+        """Whether the engine has the task; if it is unreachable, assume that it has."""
+        try:
+            return self.exists(props["cluster"], props["hostname"])
+        except Unreachable:
+            return True
+
+    def submit_run(self, props: RunProps) -> RunOutputs:
+        """Create or update the controller, submit code and run, and start the launchers that have exited."""
+        cluster = props["cluster"]
+        with self.started_controller(props) as controller:
+            if restored := lost_record.restore(controller, cluster, CONTROLLER_SECONDS):
+                print(f"{cluster['name']}: {restored}.", flush=True)
+            run = RunSpec.from_dict(props["run"])
+            accepted = controller_calls.submit(controller, props, run, CONTROLLER_SECONDS)
+        controller_calls.start_launchers(controller, accepted["at"], self.objects(cluster).start_ended)
+        with suppress(RecordCopyBusy):  # the observation that follows reports it
+            RecordCopy(cluster).update(controller)
+        self.remove_unused(props)
+        return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
+
+    @contextmanager
+    def started_controller(self, props: RunProps) -> Iterator[ContainerController]:
+        """Create or update the controller, and wait until it runs. Errors meanwhile have the engine's reason why it does not."""
+        cluster, desired = props["cluster"], self.define_controller(props)
+        objects = self.objects(cluster)
+        objects.apply(desired)
+
+        def observe() -> EngineTask | None:
+            return objects.tasks().get(CONTROLLER)
+
+        with engine_reason(observe):
+            name = f"the controller of {cluster['name']}"
+            wait_for_start(name, lambda: objects.runs_as_defined(desired), observe, CONTROLLER_SECONDS)
+            yield self.controller(cluster)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ContainerController]:
+        """Create or update the controller, and wait until it responds."""
+        with self.started_controller(props) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"], CONTROLLER_SECONDS)
+            yield controller
+
+    def run_is_current(self, props: RunProps) -> bool:
+        """Whether the controller exists and this is its run; if the engine is unreachable, assume both."""
+        try:
+            if not self.exists(props["cluster"], CONTROLLER):
+                return False
+        except Unreachable:
+            return True
+        run = self.controller(props["cluster"]).current_run()
+        return run is not None and run.spec.id == props["run"]["id"]
+
+    def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
+        """Remove all that has the cluster's id; retain the copy of the record, and checkpoints if requested."""
+        record_copy = RecordCopy(cluster)
+        former = record_copy.record.current()  # the controller has forgotten the tasks by now
+        try:
+            self.end_run(cluster)
+            if not record_copy.download(self.controller(cluster)):
+                refuse_loss(cluster, record_copy)
+            seconds = self.stop_seconds(self.grace(cluster)) + STOP_MARGIN
+            retained = self.remove_all(cluster, seconds, retain, [former, record_copy.record.current()])
+        except self.unreachable as error:
+            if os.environ.get(DELETE_UNREACHABLE) != "1":
+                raise Unreachable(
+                    f"{error}, so the objects of {cluster['name']} there cannot be removed. Restore the connection and run "
+                    f"`pulumi destroy` again. If the {self.engine_title} no longer exists, `{DELETE_UNREACHABLE}=1 pulumi destroy` "
+                    "removes the cluster from the state only"
+                ) from None
+            retained = ""
+        return "; ".join(filter(None, [record_copy.retire(), retained]))
 
     def delete_task(self, props: TaskProps) -> None:
         """Stop and remove a task; if the engine is unreachable, `delete_all` reports that."""
@@ -79,7 +227,7 @@ class ContainerRunner:
     def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
         with suppress(OSError, CallError):
             self.controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
-        self.remove_tasks(cluster, hostnames, grace)
+        self.remove_tasks(cluster, hostnames, self.stop_seconds(grace) + STOP_MARGIN)
 
     def stop_run(self, props: RunProps) -> None:
         """Stop the run, and wait until all tasks have stopped."""
@@ -90,11 +238,11 @@ class ContainerRunner:
         """Stop the run, or stop it `to_move` it; whether all its tasks have stopped. It waits for them."""
 
         def has_ended() -> bool:
-            return not any(task.alive for name, task in self.engine_tasks(cluster).items() if name != CONTROLLER)
+            return not any(task.alive for name, task in self.objects(cluster).tasks().items() if name != CONTROLLER)
 
-        if CONTROLLER not in self.hostnames(cluster):
+        if not self.exists(cluster, CONTROLLER):
             return has_ended()
-        seconds = self.grace(cluster) + _STOP_MARGIN
+        seconds = self.grace(cluster) + STOP_MARGIN
         return controller_calls.stop(self.controller(cluster), has_ended, seconds, to_move) or has_ended()
 
     def grace(self, cluster: ClusterRef) -> float:
@@ -122,7 +270,7 @@ class ContainerRunner:
         problems, engine = list(machines.problems), None
         if not problems:
             try:
-                engine = self.engine_tasks(cluster)
+                engine = self.objects(cluster).tasks()
             except (BackendError, SpecError) as error:
                 problems.append(str(error))
         view, silent_since = observed_view(self.controller(cluster), record_copy, engine, query, is_preview, problems)

@@ -1,6 +1,6 @@
 """What `TaskAccess` has in common on all backends."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 
 from ..agent.control.elastic import is_left_out
@@ -17,6 +17,17 @@ _TRAINERS = ("chief", *WORKERS)
 def no_task(title: str, hostname: str, hostnames: Iterable[str]) -> NotFound:
     """The error where a cluster has no task of that name."""
     return NotFound(f"{title} has no task {hostname!r}; it has {', '.join(hostnames)}.")
+
+
+def require_task(by_hostname: Container[str], cluster: ClusterRef, hostname: str, kind: str) -> None:
+    """Raise when the engine does not have a task; `kind` is what it has for each.
+
+    Raises:
+        NotFound: with the command that creates it.
+    """
+    if hostname not in by_hostname:
+        remedy = "`pulumi up --refresh` creates it again, unless the cluster was destroyed"
+        raise NotFound(f"{hostname} of {cluster['name']} does not have a {kind}. {remedy}.")
 
 
 def task_of(run: RunState | None, cluster: ClusterRef, hostname: str) -> TaskState:

@@ -38,6 +38,9 @@ class CommandStream(Protocol):
     def exit_code(self) -> int:
         """The exit code, once the output has ended. Unreachable: the connection ended before the command."""
 
+    def close(self) -> None:
+        """Close the connection."""
+
 
 class StreamConnection:
     """A connection to a task through a command that relays it (`connection.Connection`). The command's own words are why it failed."""

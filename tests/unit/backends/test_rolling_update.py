@@ -262,7 +262,7 @@ def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
     services = {hostname: {"Spec": {"Labels": former.labels}}}
     monkeypatch.setattr(FakeSwarm, "services", lambda _: services, raising=False)
     monkeypatch.setattr(FakeSwarm, "engine", SimpleNamespace(host="", call=lambda request: []), raising=False)
-    monkeypatch.setattr(runner, "_swarm", lambda cluster: swarm)
+    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
     monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observe))
     old, new = task_props(hostname=hostname), task_props(hostname=hostname, memory=7)
     if is_in_turn:

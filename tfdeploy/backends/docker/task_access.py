@@ -2,25 +2,21 @@
 
 import base64
 import io
-import os
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from docker.errors import APIError
 
-from ...agent.run_state import RunState
 from ...errors import BackendError, NotFound, Unreachable
-from .. import controller_calls
-from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
+from ..base import CONTROLLER, ClusterRef, EngineTask, TaskUsage
 from ..connection import Connection
-from ..container_runner import engine_reason
-from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
-from ..terminal import attach, terminal_size_env
-from ..terminal import is_terminal as has_terminal
+from ..container_access import ContainerAccess
+from ..task_access import lost_in_memory, require_task, to_restart
 from . import cleanup
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_errors
@@ -29,10 +25,9 @@ from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
 from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service, stop_timeout
-from .swarm.swarm import Swarm, require_service
+from .swarm.swarm import Swarm
 from .volumes import exclusive_volumes, restart_effects
 
-_STOP_MARGIN = 60.0
 _REMOVE_TIMEOUT = 120.0
 _START_ATTEMPTS, _START_PAUSE = 5, 1.0
 
@@ -40,7 +35,7 @@ _PARALLEL_CALLS = 16
 """An engine measures each container for a second, several at once."""
 
 
-class DockerAccess:
+class DockerAccess(ContainerAccess):
     """Services of a Swarm."""
 
     def _engine(self, cluster: ClusterRef) -> Engine:
@@ -50,15 +45,21 @@ class DockerAccess:
     def _swarm(self, cluster: ClusterRef) -> Swarm:
         return Swarm(self._engine(cluster), cluster)
 
-    def _controller(self, cluster: ClusterRef) -> ControllerClient:
+    def controller(self, cluster: ClusterRef) -> ControllerClient:
+        """Calls of the controller."""
         return ControllerClient(self._engine(cluster), cluster)
 
-    def _run(self, cluster: ClusterRef) -> RunState | None:
-        return self._controller(cluster).last_known_run()
+    def tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
+        """The state of each service's task."""
+        return self._swarm(cluster).tasks()
+
+    def stop_seconds(self, grace: float) -> float:
+        """That of services."""
+        return stop_timeout(grace)
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
         """The effects on the task and its data."""
-        run = self._run(cluster)
+        run = self.controller(cluster).last_known_run()
         to_restart(run, cluster, hostname)
         train_dir = run.spec.train_dir if run else ""
         services = self._services(cluster, hostname)
@@ -79,28 +80,27 @@ class DockerAccess:
         self._restart(cluster, hostname, "replaced", volumes)
 
     def _restart(self, cluster: ClusterRef, hostname: str, action: str, volumes: Sequence[str]) -> None:
-        """Restart a task; `volumes` are removed while it is stopped."""
-        controller, swarm = self._controller(cluster), self._swarm(cluster)
-        run = controller.last_known_run()
-        before = to_restart(run, cluster, hostname)
-        services = self._services(cluster, hostname)
-        service = services[hostname]
-        _refuse_unreachable(self._engine(cluster), service, hostname)
-        timeout = stop_timeout(float(run.spec.grace) if run else 0.0) + _STOP_MARGIN
-        announce(controller, hostname, action)
-        if volumes:
-            stopped = swarm.stop(hostname)
-            try:
-                engine = None  # where this computer does not know the address of the machine's engine
-                with suppress(BackendError):
-                    engine = self._machine_engine(cluster, machine_of(service), hostname, "")
-                cleanup.remove_volumes(swarm, services, hostname, volumes, _REMOVE_TIMEOUT, engine)
-            finally:
-                _start_again(swarm, hostname, stopped)
-        else:
+        def refuse() -> None:
+            service = self._services(cluster, hostname)[hostname]
+            _refuse_unreachable(self._engine(cluster), service, hostname)
+
+        self.start_again(cluster, hostname, action, partial(self._replace, cluster, hostname, volumes), refuse)
+
+    def _replace(self, cluster: ClusterRef, hostname: str, volumes: Sequence[str]) -> None:
+        """Replace a container; `volumes` are removed while it is stopped."""
+        swarm = self._swarm(cluster)
+        if not volumes:
             swarm.restart(hostname)
-        with engine_reason(lambda: swarm.tasks().get(hostname)):
-            wait_until_running(controller.current_run, before, timeout)
+            return
+        services = swarm.services()
+        stopped = swarm.stop(hostname)
+        try:
+            engine = None  # where this computer does not know the address of the machine's engine
+            with suppress(BackendError):
+                engine = self._machine_engine(cluster, machine_of(services[hostname]), hostname, "")
+            cleanup.remove_volumes(swarm, services, hostname, volumes, _REMOVE_TIMEOUT, engine)
+        finally:
+            _start_again(swarm, hostname, stopped)
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """The node is removed from the Swarm."""
@@ -120,29 +120,18 @@ class DockerAccess:
             with engine_errors(f"docker node rm --force {machine}"):
                 engine.remove(lambda api, node_id=node_id: api.remove_node(node_id, force=True))  # type: ignore[misc]
 
-    def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
-        """Through the controller's container."""
-        controller_calls.stop_training(self._controller(cluster), cluster["name"], time_limit)
-
-    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
-        """Run a command in the container, with the working directory and the environment of the task's program."""
-        task_of(self._run(cluster), cluster, hostname)
+    def command(
+        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
+    ) -> ExecStream:
+        """In the container of the service; an agent of an earlier version knows nothing of the program."""
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
-        is_terminal = has_terminal()
-        env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
         if _has_module(self._engine(cluster), service, "exec"):
-            command = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
-            env |= terminal_size_env() if is_terminal else {}
-        stream = ExecStream(engine, container, command, env, is_terminal)
-        try:
-            return attach(stream)
-        finally:
-            stream.close()
+            words = [*AGENT_COMMAND, "exec", TASK_FOLDER, *words]
+        return ExecStream(engine, container, words, env, tty)
 
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
-        """To the file server in the task's container."""
-        to_copy_from(self._run(cluster), cluster, hostname)
+    def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """In the container of the service."""
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
         _require_module(self._engine(cluster), service, "file_server", hostname)
@@ -154,13 +143,8 @@ class DockerAccess:
         Raises:
             BackendError: it has none now, or this computer does not know the engine's address.
         """
-        tasks = self._swarm(cluster).tasks()
-        require_service(tasks, cluster, hostname)
-        state = tasks[hostname]
-        if not state.alive or not state.container:
-            reason = f" ({state.reason})" if state.reason else ""
-            raise BackendError(f"{hostname} does not have a container now: it is {state.state}{reason}.")
-        return self._machine_engine(cluster, machine_of(service), hostname, state.container), state.container
+        container = self.container(cluster, hostname, "service")
+        return self._machine_engine(cluster, machine_of(service), hostname, container), container
 
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of a machine; an empty name is the manager.
@@ -176,19 +160,9 @@ class DockerAccess:
             f"Run this on {machine}: docker exec -it {container} sh"
         )
 
-    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
-        """Not supported: the machines belong to the user."""
-        raise BackendError(
-            f"tfdeploy did not create {machine} and does not know how to connect to it by ssh. "
-            "Use `tfdeploy exec HOSTNAME -- sh` for a shell in a task's container."
-        )
-
-    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
-        """Through the controller's container, which is in the tasks' network."""
-        controller = self._controller(cluster)
-        host, own_port = address_of(controller.last_known_run(), cluster, hostname)
-        port = port or own_port
-        engine = self._engine(cluster)
+    def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
+        """A command in the controller's container, which is in the tasks' network."""
+        engine, controller = self._engine(cluster), self.controller(cluster)
         services = self._swarm(cluster).services()
         if CONTROLLER not in services:
             raise Unreachable(
@@ -197,7 +171,7 @@ class DockerAccess:
             )
         _require_module(engine, services[CONTROLLER], "tcp_relay", CONTROLLER)
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
-        return Route(host, port, lambda: ExecConnection(engine, controller.container(), command))
+        return lambda: ExecConnection(engine, controller.container(), command)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From the engine of each task's machine."""
@@ -219,7 +193,7 @@ class DockerAccess:
             NotFound: the task is not among them.
         """
         services = self._swarm(cluster).services()
-        require_service(services, cluster, hostname)
+        require_task(services, cluster, hostname, "service")
         return services
 
 

@@ -1,16 +1,17 @@
 """One cluster's objects in its namespace: create, update, delete and list them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BackendError
-from ...errors import NotFound as TaskNotFound
 from ..base import CONTROLLER, ClusterRef, EngineTask
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
+from ..rolling_update import StartFailure, TaskHistory
+from ..task_access import require_task
 from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
-from .labels import HASH_LABEL, HOSTNAME_LABEL, ID_LABEL, hostname_of, object_name, selector
+from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
 from .states import engine_task
 
 Json = dict[str, Any]
@@ -82,10 +83,35 @@ class ClusterObjects:
             return False
         return True
 
-    def apply(self, item: Mapping[str, Any]) -> None:
-        """Create an object, or make the existing one like it."""
-        if not self.create(item):
-            self.api.json("PATCH", self.path(item["kind"], item["metadata"]["name"]), item, MERGE)
+    def apply(self, item: Mapping[str, Any], ended: Collection[str] = ()) -> None:
+        """Create an object, or make the existing one like it. A Job or StatefulSet with another definition is deleted, and created
+        again when its pod is gone: the template of a Job cannot be changed."""
+        if self.create(item):
+            return
+        kind, meta = item["kind"], item["metadata"]
+        existing = self.read(kind, meta["name"])
+        has_pod = HASH_LABEL in meta["labels"]
+        if has_pod and (existing is None or not is_same(existing, item)):
+            self._replace(item)
+        else:
+            self.api.json("PATCH", self.path(kind, meta["name"]), {"metadata": meta} if has_pod else item, MERGE)
+
+    def _replace(self, item: Mapping[str, Any]) -> None:
+        """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.
+
+        Raises:
+            BackendError: it is not in time.
+        """
+        kind, name, hostname = item["kind"], item["metadata"]["name"], hostname_of(item)
+        self.delete(kind, name)
+
+        def is_gone() -> bool:
+            return hostname not in self.pods() and self.read(kind, name) is None
+
+        seconds = float(item["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]) + _REMOVE_SECONDS
+        error = f"the pod of {hostname} did not end. `pulumi up --refresh` starts the task again when it has"
+        wait_for(is_gone, error, seconds)
+        self.create(item)
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object when what it owns is gone; "not found" is success."""
@@ -115,58 +141,25 @@ class ClusterObjects:
             pods.setdefault(hostname_of(pod), []).append(pod)
         return pods
 
-    def apply_job(self, job: Mapping[str, Any]) -> None:
-        """Create the Job of a task. Where it exists with another definition, it is deleted, and created again when its pod is gone: the
-        template of a Job cannot be changed."""
-        if self.create(job):
-            return
-        existing = self.read("Job", job["metadata"]["name"])
-        if existing is None or existing["metadata"]["labels"].get(HASH_LABEL) != job["metadata"]["labels"][HASH_LABEL]:
-            self.delete_job(job["metadata"]["labels"][HOSTNAME_LABEL], job["spec"]["template"]["spec"])
-            self.create(job)
-        elif existing["metadata"].get("annotations") != job["metadata"]["annotations"]:
-            meta = {key: job["metadata"][key] for key in ("labels", "annotations")}
-            self.api.json("PATCH", self.path("Job", job["metadata"]["name"]), {"metadata": meta}, MERGE)
-
-    def delete_job(self, hostname: str, pod: Mapping[str, Any] | None = None) -> None:
-        """Delete the Job of a task, and wait until its pod is gone: until then, its program may run.
-
-        Raises:
-            BackendError: it is not in time.
-        """
-        self.delete_jobs([hostname])
-
-        def is_gone() -> bool:
-            return hostname not in self.pods() and hostname not in self.jobs()
-
-        seconds = float((pod or {}).get("terminationGracePeriodSeconds", 0)) + _REMOVE_SECONDS
-        error = f"the pod of {hostname} did not end. `pulumi up --refresh` starts the task again when it has"
-        wait_for(is_gone, error, seconds)
+    def history(self, hostname: str) -> TaskHistory:
+        """The pod of a task, and how often its launcher has failed in it."""
+        task = self.tasks().get(hostname)
+        failures = [
+            StartFailure(f"{pod['metadata']['uid']}-{container.get('restartCount', 0)}", task.reason if task else "")
+            for pod in self.pods().get(hostname, ())
+            for container in pod["status"].get("containerStatuses") or ()
+            if container.get("restartCount", 0) or (container.get("state", {}).get("waiting") or {}).get("message")
+        ]
+        return TaskHistory(task, failures)
 
     def delete_jobs(self, hostnames: Sequence[str]) -> None:
         """Delete the Jobs of tasks. Each remains as long as its pod."""
         for_all(list(hostnames), lambda name: self.delete("Job", object_name(self.cluster, name)), PARALLEL_CALLS)
 
-    def apply_set(self, desired: Mapping[str, Any]) -> None:
-        """Create the StatefulSet of the controller, or update the existing one where it has another definition."""
-        if self.create(desired):
-            return
-        existing = self.read("StatefulSet", desired["metadata"]["name"])
-        if (
-            existing is not None
-            and existing["metadata"]["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
-        ):
-            return
-        changed = {"metadata": desired["metadata"], "spec": {"template": desired["spec"]["template"]}}
-        self.api.json("PATCH", self.path("StatefulSet", desired["metadata"]["name"]), changed, MERGE)
-
     def runs_as_defined(self, desired: Mapping[str, Any]) -> bool:
-        """Whether the pod of a StatefulSet runs with its newest definition."""
+        """Whether the pod of a StatefulSet runs with this definition."""
         item = self.read("StatefulSet", desired["metadata"]["name"])
-        if item is None or item["status"].get("observedGeneration") != item["metadata"]["generation"]:
-            return False
-        status = item["status"]
-        return bool(status.get("readyReplicas")) and status.get("currentRevision") == status.get("updateRevision")
+        return item is not None and is_same(item, desired) and bool(item["status"].get("readyReplicas"))
 
     def restart(self, hostname: str) -> None:
         """Replace the pod of a task.
@@ -174,14 +167,9 @@ class ClusterObjects:
         Raises:
             NotFound: the task has no Job.
         """
-        job = self.jobs().get(hostname)
-        if job is None:
-            raise TaskNotFound(
-                f"{hostname} of {self.cluster['name']} does not have a Job. `pulumi up --refresh` creates it again, unless the "
-                "cluster was destroyed."
-            )
-        self.delete_job(hostname, job["spec"]["template"]["spec"])
-        self.create(definition(job))
+        jobs = self.jobs()
+        require_task(jobs, self.cluster, hostname, "Job")
+        self._replace(definition(jobs[hostname]))
 
     def start_ended(self, hostnames: Sequence[str]) -> None:
         """Start the tasks among these whose launcher has ended."""
@@ -190,22 +178,37 @@ class ClusterObjects:
         for_all(ended, self.restart, PARALLEL_CALLS)
 
 
-def definition(job: Mapping[str, Any]) -> Json:
+def is_same(existing: Json, desired: Mapping[str, Any]) -> bool:
+    """Whether an existing Job or StatefulSet has this definition, and is not being deleted."""
+    meta = existing["metadata"]
+    return (
+        "deletionTimestamp" not in meta and meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
+    )
+
+
+def objects_of(cluster: ClusterRef) -> ClusterObjects:
+    """The objects of a cluster, at its home."""
+    return ClusterObjects(ApiServer(cluster["home"]), cluster)
+
+
+def definition(job: Json) -> Json:
     """What an existing Job was created from."""
-    meta, spec = job["metadata"], job["spec"]
-    template = spec["template"]
-    labels = {key: value for key, value in template["metadata"]["labels"].items() if key not in _SERVER_LABELS}
-    own = {key: meta[key] for key in ("name", "labels", "annotations") if key in meta}
+    spec, template = job["spec"], job["spec"]["template"]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {**own, "labels": {key: item for key, item in meta["labels"].items() if key not in _SERVER_LABELS}},
+        "metadata": _own(job["metadata"]),
         "spec": {
-            "backoffLimit": spec["backoffLimit"],
-            "podReplacementPolicy": spec["podReplacementPolicy"],
-            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+            **{key: spec[key] for key in ("backoffLimit", "podReplacementPolicy")},
+            "template": {**template, "metadata": _own(template["metadata"])},
         },
     }
+
+
+def _own(meta: Mapping[str, Any]) -> Json:
+    """Metadata without what the server has added."""
+    labels = {key: value for key, value in meta["labels"].items() if key not in _SERVER_LABELS}
+    return {**{key: meta[key] for key in ("name", "annotations") if key in meta}, "labels": labels}
 
 
 def _explained(error: ApiError, item: Mapping[str, Any]) -> BackendError:

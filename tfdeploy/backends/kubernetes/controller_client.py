@@ -6,27 +6,22 @@ import json
 from contextlib import suppress
 from functools import cache
 
-from ...agent.record.record import ViewRequest
-from ...agent.run_state import RunState
-from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete, Client
+from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
 from ...errors import BackendError, Unreachable
-from .. import controller_calls
 from ..base import ClusterRef
-from ..record_copy import RecordCopy
+from ..container_controller import ContainerController
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .labels import TOKEN, controller_pod, object_name
 from .pods import CONTROLLER_PORT
 
 
-class PodController(Client):
-    """Calls one cluster's controller; threads may share it."""
+class PodController(ContainerController):
+    """Calls one cluster's controller."""
 
     def __init__(self, cluster: ClusterRef) -> None:
-        super().__init__("", "")
-        self._cluster = cluster
+        super().__init__(cluster)
         self._api = ApiServer(cluster["home"])
-        self._title = f"the controller of {cluster['name']}"
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Make one call.
@@ -35,31 +30,21 @@ class PodController(Client):
             Unreachable: the API server, the controller's pod or the controller does not respond.
             CallError: the controller refuses it.
         """
-        pod = f"/api/v1/namespaces/{self._api.namespace}/pods/{controller_pod(self._cluster)}:{CONTROLLER_PORT}"
+        pod = f"/api/v1/namespaces/{self._api.namespace}/pods/{controller_pod(self.cluster)}:{CONTROLLER_PORT}"
         try:
-            headers = {TOKEN_HEADER: _token(self._cluster["home"], self._cluster["id"], self._cluster["name"])}
+            headers = {TOKEN_HEADER: _token(self.cluster["home"], self.cluster["id"], self.cluster["name"])}
             response = self._api.request(method, f"{pod}/proxy{path}", body, headers)
         except Unreachable:
             raise
         except BackendError as error:
-            raise Unreachable(f"{self._title}: {error}") from None
+            raise Unreachable(f"{self.title}: {error}") from None
         content, status = response.data, response.status
         if status < http.client.BAD_REQUEST:
             return content
         if problem := _problem_of_proxy(content):
-            raise Unreachable(f"{self._title} does not respond ({problem})")
+            raise Unreachable(f"{self.title} does not respond ({problem})")
         text = content.decode("utf-8", "replace")[:1000]
         raise (CallObsolete if status == GONE else CallError)(f"{status} {text}")
-
-    def current_run(self) -> RunState | None:
-        """The current run; None where the controller has none, or does not respond."""
-        with suppress(OSError, CallError):
-            return controller_calls.view(self, ViewRequest()).run_state
-        return None
-
-    def last_known_run(self) -> RunState | None:
-        """The current run; from the copy of the record where the controller does not respond."""
-        return self.current_run() or RecordCopy(self._cluster).record.current()
 
 
 @cache

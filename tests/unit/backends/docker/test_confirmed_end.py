@@ -10,6 +10,7 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends import container_access
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
@@ -194,7 +195,7 @@ def test_an_update_replaces_a_task_only_when_its_former_machine_can_stop_it(
     applied: int,
 ) -> None:
     swarm, runner = Swarm(state=state), DockerTaskRunner()
-    monkeypatch.setattr(runner, "_swarm", lambda cluster: swarm)
+    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
     monkeypatch.setattr(runner, "controller", lambda cluster: Controller(former))
     begin = clock.now
     update = partial(runner.update_task, task_props(), task_props(**changes))
@@ -227,7 +228,7 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
 ) -> None:
     """What `heal` and `up --refresh` do, by way of the provider that they call."""
     swarm, controller = Swarm(services, state), Controller(FormerLauncher(former, 20.0))
-    monkeypatch.setattr(DockerTaskRunner, "_swarm", lambda *_: swarm)
+    monkeypatch.setattr(DockerTaskRunner, "objects", lambda *_: swarm)
     monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: controller)
     monkeypatch.setattr(nodes, "RECENT_SECONDS", -1.0)
     begin = clock.now
@@ -246,7 +247,8 @@ def test_a_task_is_not_started_again_on_a_machine_that_does_not_respond(
 ) -> None:
     monkeypatch.setattr(DockerAccess, "_swarm", lambda *_: Swarm(state="down"))
     monkeypatch.setattr(DockerAccess, "_engine", lambda *_: Engine("down"))
-    monkeypatch.setattr(task_access, "to_restart", lambda *_: None)
+    for module in (task_access, container_access):
+        monkeypatch.setattr(module, "to_restart", lambda *_: None)
     monkeypatch.setattr(task_access, "exclusive_volumes", lambda *_: [])
     monkeypatch.setattr(ControllerClient, "last_known_run", lambda _: None)
     for action in (start_again, partial(DockerAccess.restart_effect, replace=False)):

@@ -133,7 +133,7 @@ def test_the_controller_of_010_is_updated_before_the_launchers(
         def json(self, *_: Any) -> dict[str, bool]:
             return {"stopped": False}
 
-    monkeypatch.setattr(task_runner, "CONTROLLER_TIMEOUT", 5.0)
+    monkeypatch.setattr(task_runner, "CONTROLLER_SECONDS", 5.0)
     old = task_props() if is_of_010 else props()
     new = {**props(), "dependencies": {**props()["dependencies"], "agent": {"id": "a2", "name": "agent-2"}}}
     for _ in range(3):

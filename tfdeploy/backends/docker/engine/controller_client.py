@@ -15,12 +15,12 @@ from docker.errors import APIError
 
 from ....agent.record.record import ViewRequest
 from ....agent.remove_volumes import SERVICE
-from ....agent.run_state import RunState
 from ....agent.transport import call_relay
 from ....agent.transport.rpc import CallError, Client
 from ....errors import BackendError, Unreachable
 from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef
+from ...container_controller import ContainerController
 from ...record_copy import RecordCopy
 from ..labels import cluster_filter, service_name
 from ..swarm.confirmed_end import FormerLauncher
@@ -130,14 +130,12 @@ def shared_relay(engine: str, service: str, start: Callable[[], ExecConnection])
     return _RELAYS.setdefault((engine, service), Relay(start))
 
 
-class ControllerClient(Client):
-    """Calls one cluster's controller through the relay of this process; threads may share it."""
+class ControllerClient(ContainerController):
+    """Calls one cluster's controller through the relay of this process."""
 
     def __init__(self, engine: Engine, cluster: ClusterRef) -> None:
-        super().__init__("", "")
+        super().__init__(cluster)
         self._engine = engine
-        self._cluster = cluster
-        self._title = f"the controller of {cluster['name']}"
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """Make one call.
@@ -146,22 +144,15 @@ class ControllerClient(Client):
             Unreachable: the engine, the controller's container or the controller does not respond.
             CallError: the controller refuses it.
         """
-        relay = shared_relay(self._engine.host, service_name(self._cluster, CONTROLLER), self._start_relay)
+        relay = shared_relay(self._engine.host, service_name(self.cluster, CONTROLLER), self._start_relay)
         try:
             return relay.call(method, path, body)
         except Unreachable:
             raise
         except (APIError, BackendError) as error:
-            raise Unreachable(f"{self._title}: {error}") from None
+            raise Unreachable(f"{self.title}: {error}") from None
         except OSError as error:
-            raise Unreachable(f"{self._title} does not respond ({error})") from None
-
-    def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        """Make one call with a response in JSON."""
-        try:
-            return super().json_bytes(method, path, body)
-        except (ValueError, RecursionError):
-            raise Unreachable(f"{self._title} sent a response that is not JSON") from None
+            raise Unreachable(f"{self.title} does not respond ({error})") from None
 
     def _start_relay(self) -> ExecConnection:
         container = self._container()
@@ -177,19 +168,13 @@ class ControllerClient(Client):
         return str(self._container()["Id"])
 
     def _container(self) -> Mapping[str, Any]:
-        filters = cluster_filter(self._cluster)
-        filters["label"].append(f"{SERVICE}={service_name(self._cluster, CONTROLLER)}")
+        filters = cluster_filter(self.cluster)
+        filters["label"].append(f"{SERVICE}={service_name(self.cluster, CONTROLLER)}")
         containers = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
         if not containers:
-            raise Unreachable(f"{self._title} does not run")
+            raise Unreachable(f"{self.title} does not run")
         newest: Mapping[str, Any] = max(containers, key=lambda item: item["Created"])
         return newest
-
-    def current_run(self) -> RunState | None:
-        """The current run; None where the controller has none, or does not respond."""
-        with suppress(OSError, CallError):
-            return controller_calls.view(self, ViewRequest()).run_state
-        return None
 
     def former_launcher(self, hostname: str, machine: str = "") -> FormerLauncher:
         """The latest launcher of this task; from the copy of the record where the controller does not respond. `machine` is its machine
@@ -198,15 +183,11 @@ class ControllerClient(Client):
             view = controller_calls.view(self, ViewRequest())
             run, at = view.run_state, view.at
         except (OSError, CallError):
-            run, at = RecordCopy(self._cluster).record.current(), None
+            run, at = RecordCopy(self.cluster).record.current(), None
         task = run.tasks.get(hostname) if run else None
         seen = run.seen(hostname) if run else 0.0
         silent = None if at is None else at - seen if seen else 0.0
         return FormerLauncher((task.machine if task else "") or machine, silent, task.lease if task else 0.0)
-
-    def last_known_run(self) -> RunState | None:
-        """The current run; from the copy of the record where the controller does not respond."""
-        return self.current_run() or RecordCopy(self._cluster).record.current()
 
 
 def _address(container: Mapping[str, Any]) -> str:

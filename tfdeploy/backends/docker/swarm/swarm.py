@@ -8,12 +8,12 @@ from typing import Any
 
 from docker.errors import APIError, NotFound
 
-from .... import errors
 from ....errors import BackendError
 from ...base import ClusterRef, EngineTask
 from ...controller_calls import wait_for
 from ...parallel_calls import PARALLEL_CALLS, for_all
 from ...rolling_update import StartFailure, TaskHistory
+from ...task_access import require_task
 from ..engine.engine import Engine, engine_errors, retry_conflicts
 from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, ServiceJson, Services, cluster_filter, cluster_labels
 from .nodes import NodeJson, hostname_of, is_reachable
@@ -229,7 +229,7 @@ class Swarm:
 
     def _service(self, hostname: str) -> ServiceJson:
         services = self.services()
-        require_service(services, self.cluster, hostname)
+        require_task(services, self.cluster, hostname, "service")
         return services[hostname]
 
     def start_ended(self, hostnames: Sequence[str]) -> None:
@@ -314,17 +314,6 @@ class Swarm:
             if item["ServiceID"] in hostnames:
                 tasks[hostnames[item["ServiceID"]]].append(item)
         return {hostname: sorted(items, key=lambda item: str(item["CreatedAt"])) for hostname, items in tasks.items()}
-
-
-def require_service(by_hostname: Mapping[str, object], cluster: ClusterRef, hostname: str) -> None:
-    """Raise when a task has no service.
-
-    Raises:
-        errors.NotFound: with the command that creates it.
-    """
-    if hostname not in by_hostname:
-        remedy = "`pulumi up --refresh` creates it again, unless the cluster was destroyed"
-        raise errors.NotFound(f"{hostname} of {cluster['name']} does not have a service. {remedy}.")
 
 
 def _task_service(existing: ServiceJson) -> Service:

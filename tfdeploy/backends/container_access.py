@@ -1,0 +1,105 @@
+"""What a `TaskAccess` does the same on every engine whose tasks are containers."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from ..errors import BackendError
+from . import controller_calls
+from .base import ClusterRef, EngineTask, Route
+from .connection import Connection
+from .container_controller import ContainerController
+from .container_runner import STOP_MARGIN, engine_reason
+from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
+from .terminal import CommandStream, attach, terminal_size_env
+from .terminal import is_terminal as has_terminal
+
+
+class ContainerAccess:
+    """A part of `backends.base.TaskAccess`. An engine has the functions that raise `NotImplementedError`."""
+
+    def controller(self, cluster: ClusterRef) -> ContainerController:
+        """Calls of the controller."""
+        raise NotImplementedError
+
+    def tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
+        """The state of each task and of the controller, by hostname."""
+        raise NotImplementedError
+
+    def stop_seconds(self, grace: float) -> float:
+        """How long the engine waits before it kills a launcher, which gives its program `grace` seconds."""
+        raise NotImplementedError
+
+    def command(
+        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
+    ) -> CommandStream:
+        """Start a command in the container of a task, with the working directory and the environment of its program."""
+        raise NotImplementedError
+
+    def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """Start the file server in the container of a task."""
+        raise NotImplementedError
+
+    def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
+        """What connects to a port of a task, from the controller's container."""
+        raise NotImplementedError
+
+    def start_again(
+        self, cluster: ClusterRef, hostname: str, action: str, start: Callable[[], None], refuse: Callable[[], None]
+    ) -> None:
+        """Restart a task by `start`, unless `refuse` raises, and wait until it runs."""
+        controller = self.controller(cluster)
+        run = controller.last_known_run()
+        before = to_restart(run, cluster, hostname)
+        refuse()
+        announce(controller, hostname, action)
+        start()
+        seconds = self.stop_seconds(float(run.spec.grace) if run else 0.0) + STOP_MARGIN
+        with engine_reason(lambda: self.tasks(cluster).get(hostname)):
+            wait_until_running(controller.current_run, before, seconds)
+
+    def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
+        """Through the controller's container."""
+        controller_calls.stop_training(self.controller(cluster), cluster["name"], time_limit)
+
+    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
+        """Run a command in the container, with the working directory and the environment of the task's program."""
+        task_of(self.controller(cluster).last_known_run(), cluster, hostname)
+        is_terminal = has_terminal()
+        env = {"TERM": os.environ.get("TERM", "xterm"), **terminal_size_env()} if is_terminal else {}
+        stream = self.command(cluster, hostname, command, env, is_terminal)
+        try:
+            return attach(stream)
+        finally:
+            stream.close()
+
+    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """To the file server in the task's container."""
+        to_copy_from(self.controller(cluster).last_known_run(), cluster, hostname)
+        return self.file_server(cluster, hostname)
+
+    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
+        """Not supported: the machines belong to the user."""
+        raise BackendError(
+            f"tfdeploy did not create {machine} and does not know how to connect to it by ssh. "
+            "Use `tfdeploy exec HOSTNAME -- sh` for a shell in a task's container."
+        )
+
+    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
+        """Through the controller's container, which reaches all tasks."""
+        host, own_port = address_of(self.controller(cluster).last_known_run(), cluster, hostname)
+        port = port or own_port
+        return Route(host, port, self.relay(cluster, host, port))
+
+    def container(self, cluster: ClusterRef, hostname: str, kind: str) -> str:
+        """The container of a task; `kind` is what the engine has for each task.
+
+        Raises:
+            BackendError: it has none that runs now.
+        """
+        tasks = self.tasks(cluster)
+        require_task(tasks, cluster, hostname, kind)
+        task = tasks[hostname]
+        if not task.alive or not task.container:
+            reason = f" ({task.reason})" if task.reason else ""
+            raise BackendError(f"{hostname} does not have a container now: it is {task.state}{reason}.")
+        return task.container
