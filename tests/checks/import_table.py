@@ -22,6 +22,7 @@ SHARED_BY_BACKENDS = (
     "backends.stopped_record",
     "backends.lost_record",
     "backends.controller_calls",
+    "backends.discovery",
     "backends.image_content",
     "backends.installation",
     "backends.move",

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
-from tfdeploy.backends.docker import discover as docker
-from tfdeploy.backends.docker.discover import LabelledObject
-from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, cluster_labels, stack_labels
+from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
+from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, LABEL_PREFIX, cluster_labels, stack_labels
 from tfdeploy.backends.ec2 import discover as ec2
 from tfdeploy.backends.ec2.discover import TaggedResource
 from tfdeploy.backends.ec2.price.prices import Amount
@@ -24,8 +23,10 @@ def labels(name: str) -> dict[str, str]:
 
 
 def test_things_of_an_engine_are_told_by_cluster() -> None:
-    found = docker.group_by_cluster(
+    found = group_by_cluster(
+        "docker",
         "unix:///d.sock",
+        LABEL_PREFIX,
         [
             LabelledObject("service", {**labels("b"), **stack_labels(cluster_ref())}, 20.0),
             LabelledObject("image", labels("a"), 0.0),
@@ -38,8 +39,8 @@ def test_things_of_an_engine_are_told_by_cluster() -> None:
     ]
     assert found[0].cluster == cluster_ref(project="?", stack="?", name="a", cluster_id="id-of-a")
     assert found[1].cluster == cluster_ref(name="b", cluster_id="id-of-b")
-    assert docker.timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
-    assert docker.timestamp(None) == 0.0
+    assert timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
+    assert timestamp(None) == 0.0
 
 
 def test_the_controllers_service_knows_the_stack_after_it_was_renamed() -> None:
@@ -48,7 +49,7 @@ def test_the_controllers_service_knows_the_stack_after_it_was_renamed() -> None:
         return LabelledObject("service", {**labels("b"), **own, HOSTNAME_LABEL: hostname}, 0.0)
 
     services = [service("worker-0", "old"), service("controller", "new"), service("worker-1", "old")]
-    (found,) = docker.group_by_cluster("unix:///d.sock", services)
+    (found,) = group_by_cluster("docker", "unix:///d.sock", LABEL_PREFIX, services)
     assert found.cluster["stack"] == "new"
 
 

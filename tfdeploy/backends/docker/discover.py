@@ -1,34 +1,21 @@
 """What an engine reports without a cluster: the clusters that its objects have labels of, and whether it can run clusters."""
 
-import datetime
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 from docker.errors import APIError
 
 from ...errors import BackendError, SpecError, Unreachable
 from ...paths import pulumi_home
-from ..base import CONTROLLER, FAIL, OK, WARN, Check, ClusterRef, DiscoveredCluster
+from ..base import FAIL, OK, WARN, Check, DiscoveredCluster
+from ..discovery import LabelledObject, group_by_cluster, timestamp
 from .engine.engine import Engine, engine_address, is_open_tcp
-from .labels import HOSTNAME_LABEL, ID_LABEL, NAME_LABEL, OWNER_LABEL, PROJECT_LABEL, STACK_LABEL
-
-_UNKNOWN = "?"
-"""The project and the stack, where none of the services remains that have them."""
+from .labels import ID_LABEL, LABEL_PREFIX
 
 _NO_DOWNLOADS = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
 _MAKE_TARGETS = {"docker": "docker", "aws": "ec2"}
 """The target of a clone that installs a provider: `make setup-docker`."""
-
-
-class LabelledObject(NamedTuple):
-    """One object on the engine that has our labels."""
-
-    kind: str
-    labels: Mapping[str, str]
-    created: float
-    """Seconds since 1970; 0 where it is not known."""
 
 
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
@@ -42,33 +29,7 @@ def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
         objects = list(_objects(Engine(home)))
     except APIError as error:
         raise BackendError(f"the Docker engine at {home}: {error.explanation or error}") from None
-    return group_by_cluster(home, objects)
-
-
-def group_by_cluster(home: str, objects: Sequence[LabelledObject]) -> list[DiscoveredCluster]:
-    """The clusters that these objects belong to. Pure."""
-    by_cluster: dict[str, list[LabelledObject]] = {}
-    for item in objects:
-        by_cluster.setdefault(item.labels[ID_LABEL], []).append(item)
-    return [_cluster(home, cluster_id, items) for cluster_id, items in sorted(by_cluster.items())]
-
-
-def _cluster(home: str, cluster_id: str, objects: Sequence[LabelledObject]) -> DiscoveredCluster:
-    # After `pulumi stack rename` the services of tasks have the former name until they are updated.
-    in_order = sorted(objects, key=lambda item: item.labels.get(HOSTNAME_LABEL) == CONTROLLER)
-    labels = {key: value for item in in_order for key, value in item.labels.items()}
-    cluster: ClusterRef = {
-        "id": cluster_id,
-        "owner": labels.get(OWNER_LABEL, ""),
-        "backend": "docker",
-        "project": labels.get(PROJECT_LABEL, _UNKNOWN),
-        "stack": labels.get(STACK_LABEL, _UNKNOWN),
-        "name": labels.get(NAME_LABEL, ""),
-        "home": home,
-    }
-    kinds = [item.kind for item in objects]
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    return DiscoveredCluster(cluster, counts, min((item.created for item in objects if item.created), default=0.0))
+    return group_by_cluster("docker", home, LABEL_PREFIX, objects)
 
 
 def _objects(engine: Engine) -> Iterator[LabelledObject]:
@@ -87,15 +48,6 @@ def _objects(engine: Engine) -> Iterator[LabelledObject]:
     for item in engine.call(lambda api: api.images(filters=filters)):
         # An image has the time of its oldest build: its layers may have been in the build cache.
         yield LabelledObject("image", item["Labels"], 0.0)
-
-
-def timestamp(text: Any) -> float:
-    """A time of the engine in seconds since 1970; 0 for none."""
-    try:
-        moment = datetime.datetime.fromisoformat(str(text)[:19]).replace(tzinfo=datetime.UTC)
-        return moment.timestamp()
-    except ValueError:
-        return 0.0
 
 
 def health(place: str = "") -> list[Check]:

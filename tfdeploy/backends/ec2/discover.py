@@ -6,13 +6,14 @@ retained record of a destroyed cluster is not part of a cluster.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
+from ..discovery import LabelledObject, group_by_cluster
 from ..docker.discover import provider
 from . import account_bucket, record_bucket
 from .aws import account, api
@@ -28,13 +29,9 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class TaggedResource:
+class TaggedResource(LabelledObject):
     """An AWS resource with the tags of a cluster."""
 
-    kind: str
-    tags: Mapping[str, str]
-    created: float = 0.0
-    """In seconds since 1970; 0 where AWS does not report it."""
     cost: Amount = field(default_factory=Amount)
     """Per hour."""
 
@@ -140,31 +137,12 @@ def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
 
 def grouped(region: str, resources: Sequence[TaggedResource]) -> list[DiscoveredCluster]:
     """The clusters that resources belong to. Pure."""
-    by_cluster: dict[str, list[TaggedResource]] = {}
-    for resource in resources:
-        by_cluster.setdefault(resource.tags[model.CLUSTER_ID], []).append(resource)
-    return [_cluster(region, cluster_id, members) for cluster_id, members in sorted(by_cluster.items())]
-
-
-def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) -> DiscoveredCluster:
-    def first(key: str) -> str:
-        return next((value for resource in resources if (value := resource.tags.get(f"{model.PREFIX}{key}"))), "")
-
-    cluster: ClusterRef = {
-        "id": cluster_id,
-        "owner": first("owner"),
-        "backend": "ec2",
-        "project": first("project") or "?",
-        "stack": first("stack") or "?",
-        "name": first("cluster"),
-        "home": "",
-    }
-    cluster["home"] = ssh.home(region, cluster_folder(cluster))
-    kinds = [resource.kind for resource in resources]
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    cost = prices.total(resource.cost for resource in resources)
-    since = min((resource.created for resource in resources if resource.created), default=0.0)
-    return DiscoveredCluster(cluster, counts, since, cost.known)
+    clusters = []
+    for found in group_by_cluster("ec2", "", model.PREFIX, resources):
+        cluster: ClusterRef = {**found.cluster, "home": ssh.home(region, cluster_folder(found.cluster))}
+        own = (resource.cost for resource in resources if resource.labels[model.CLUSTER_ID] == cluster["id"])
+        clusters.append(replace(found, cluster=cluster, per_hour=prices.total(own).known))
+    return clusters
 
 
 def health(place: str = "") -> list[Check]:

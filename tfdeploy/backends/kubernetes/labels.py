@@ -11,14 +11,16 @@ from ..base import CONTROLLER, ClusterRef
 
 Json = Mapping[str, Any]
 
-_PREFIX = "tfdeploy/"
+PREFIX = "tfdeploy/"
+"""Of all labels and annotations."""
+
 ID_LABEL, NAME_LABEL, HOSTNAME_LABEL, JOB_LABEL = (
-    f"{_PREFIX}{key}" for key in ("cluster-id", "cluster", "hostname", "job")
+    f"{PREFIX}{key}" for key in ("cluster-id", "cluster", "hostname", "job")
 )
-HASH_LABEL = f"{_PREFIX}spec-hash"
+HASH_LABEL = f"{PREFIX}spec-hash"
 """A hash of an object's definition: one with another hash is updated."""
 
-OWNER, PROJECT, STACK = (f"{_PREFIX}{key}" for key in ("owner", "project", "stack"))
+OWNER, PROJECT, STACK = (f"{PREFIX}{key}" for key in ("owner", "project", "stack"))
 """Annotations: their values have characters that a label does not take."""
 
 TOKEN, SECRETS, AGENT = "token", "secrets", "agent"

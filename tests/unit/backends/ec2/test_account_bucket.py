@@ -155,7 +155,7 @@ def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
 
 def records() -> dict[str, discover.TaggedResource]:
     found = [one for one in discover.tagged_resources(REGION) if one.kind == "record"]
-    return {one.tags["tfdeploy:cluster-id"]: one for one in found}
+    return {one.labels["tfdeploy:cluster-id"]: one for one in found}
 
 
 def test_each_folder_is_found_as_that_of_its_cluster(s3: Any) -> None:
@@ -167,7 +167,7 @@ def test_each_folder_is_found_as_that_of_its_cluster(s3: Any) -> None:
     s3.put_object(Bucket=name, Key=f"copy-{ID}/cluster.json", Body=json.dumps(tags(cluster(ID))).encode())
     found = records()
     assert found.keys() == {ID}, "the record of a destroyed cluster is not part of a cluster"
-    assert found[ID].tags == tags(cluster(ID))
+    assert found[ID].labels == tags(cluster(ID))
     assert found[ID].created > 0
 
 
