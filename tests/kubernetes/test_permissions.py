@@ -14,6 +14,7 @@ from tfdeploy.backends.base import FAIL, OK, WARN
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.health import checks
 from tfdeploy.backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, missing
+from tfdeploy.backends.kubernetes.planner import place_of
 from tfdeploy.backends.kubernetes.validate import refuse
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
@@ -42,6 +43,8 @@ def test_the_printed_role_is_all_that_is_missing(kube: Cluster, api: ApiServer) 
     until_missing(api, RULES[:1])
     grant(kube, USER, NAMESPACE, RULES)
     until_missing(api, ())
+    (namespace,) = (item for item in kube.api.items("/api/v1/namespaces") if item["metadata"]["name"] == NAMESPACE)
+    assert place_of(api)["id"] == namespace["metadata"]["uid"], "the id of a place is the same for all its users"
 
 
 def test_with_all_roles_a_preview_sees_nodes_quotas_and_classes(kube: Cluster, api: ApiServer) -> None:

@@ -12,7 +12,7 @@ from ..agent.run_spec import RunSpec
 from ..agent.run_state import RunState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError, Unreachable
-from ..spec.cluster import JOBS
+from ..spec.cluster import job_rank
 from . import controller_calls, lost_record
 from .base import (
     CONTROLLER,
@@ -136,7 +136,7 @@ class ContainerRunner(Generic[Definition]):
         else:
             replace = partial(replace_task, objects, desired, former(), hostname, controller.current_run, ended)
             turns = self._turns.setdefault(f"{cluster['home']} {cluster['id']}", Turns())
-            turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
+            turns.take((job_rank(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
 
     def task_exists(self, props: TaskProps) -> bool:

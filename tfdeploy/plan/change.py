@@ -1,6 +1,6 @@
 """One change that an update makes, as a line of the preview. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 CREATE, UPDATE, DELETE = "+", "~", "-"
@@ -26,6 +26,12 @@ class Change:
 def detail(name: str, before: object, after: object) -> str:
     """`memory 1 GiB -> 2 GiB`; what is empty is shown as `none`."""
     return f"{name} {before or 'none'} -> {after or 'none'}"
+
+
+def updates(name: str, settings: Mapping[str, tuple[str, str]], effect: str) -> Iterator[Change]:
+    """The change of a task, if one of its settings differs; they have the values before and after."""
+    if details := tuple(detail(key, *pair) for key, pair in settings.items() if pair[0] != pair[1]):
+        yield Change(UPDATE, (name,), details, effect)
 
 
 def grouped(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -73,6 +73,11 @@ _COMPARISON = re.compile(rf"\s*({'|'.join(COMPARISONS)})\s*(\S+)\s*")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
+def job_rank(job: str) -> int:
+    """The position of a job in the order of updates: those that `JOBS` does not have come first."""
+    return JOBS.index(job) if job in JOBS else -1
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What a metric is compared with by `until`."""

@@ -1,6 +1,6 @@
 """The planner of a cluster on a Swarm: what its containers are, and what that changes in existing services. Nothing here writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.run_state import RunState
 from ...paths import absolute
-from ...plan.change import UPDATE, Change, detail, grouped
+from ...plan.change import Change, grouped, updates
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
@@ -183,36 +183,19 @@ def _folder(engine: Engine, spec: ClusterSpec, key: str, program_folder: Path) -
     return folder
 
 
-@dataclass(frozen=True)
-class FieldChange:
-    """One setting of a task that changes."""
-
-    field: str
-    before: str
-    after: str
-    """Empty where it is not set."""
-    effect: str = RESTARTS
-
-
 def service_changes(plan: Plan, containers: Mapping[str, ContainerSettings], services: Services) -> tuple[Change, ...]:
     """The changes of existing services; one for all tasks that change in the same way."""
-    fields = {
-        task.hostname: tuple(field_changes(task, containers[task.hostname], services[task.hostname]["Spec"]))
-        for task in plan.tasks
-        if task.hostname in services
-    }
-    return grouped(_change(hostname, changed) for hostname, changed in fields.items() if changed)
+    changes: list[Change] = []
+    for task in plan.tasks:
+        if task.hostname in services:
+            settings = task_settings(task, containers[task.hostname], services[task.hostname]["Spec"])
+            before, after = settings["network"]
+            changes += updates(task.hostname, settings, RESTARTS if before == after else RESTARTS_ALL)
+    return grouped(changes)
 
 
-def _change(hostname: str, fields: Sequence[FieldChange]) -> Change:
-    effects = {change.effect for change in fields}
-    effect = RESTARTS_ALL if RESTARTS_ALL in effects else RESTARTS
-    details = tuple(detail(change.field, change.before, change.after) for change in fields)
-    return Change(UPDATE, (hostname,), details, effect)
-
-
-def field_changes(task: TaskPlan, container: ContainerSettings, spec: Mapping[str, Any]) -> Iterator[FieldChange]:
-    """The settings of one task that differ from those of its service."""
+def task_settings(task: TaskPlan, container: ContainerSettings, spec: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The settings of one task: those of its service, and the planned ones."""
     template = spec["TaskTemplate"]
     current = template["ContainerSpec"]
     limits = template.get("Resources", {}).get("Limits", {})
@@ -220,7 +203,7 @@ def field_changes(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
     shm = [mount for mount in current.get("Mounts", []) if mount["Target"] == "/dev/shm"]
     volumes = [mount for mount in current.get("Mounts", []) if mount not in shm]
     shm_size = shm[0].get("TmpfsOptions", {}).get("SizeBytes", 0) if shm else 0
-    pairs = {
+    return {
         "image": (current["Image"].partition("@")[0], container.image),
         "user": (current.get("User", ""), container.user),
         "volumes": (_volumes_text(volumes), _volumes_text(container.mounts)),
@@ -230,9 +213,6 @@ def field_changes(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
         "machine": (spec["Labels"].get(MACHINE_LABEL, ""), task.machine),
         "network": (OVERLAY if is_on_overlay else HOST, container.network),
     }
-    for name, (before, after) in pairs.items():
-        if before != after:
-            yield FieldChange(name, before, after, RESTARTS_ALL if name == "network" else RESTARTS)
 
 
 def _size_text(size: int) -> str:

@@ -23,6 +23,9 @@ HASH_LABEL = f"{PREFIX}spec-hash"
 OWNER, PROJECT, STACK = (f"{PREFIX}{key}" for key in ("owner", "project", "stack"))
 """Annotations: their values have characters that a label does not take."""
 
+SETTINGS = f"{PREFIX}settings"
+"""An annotation of a Job: the task's settings, which previews compare."""
+
 TOKEN, SECRETS, AGENT = "token", "secrets", "agent"
 """The suffixes of the names of the Secrets with the cluster's token and with the user's secrets, and of the agent's ConfigMap."""
 
@@ -62,10 +65,15 @@ def selector(cluster: ClusterRef) -> str:
     return f"{ID_LABEL}={cluster['id'] or NO_ID}"
 
 
-def metadata(cluster: ClusterRef, suffix: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The metadata of an object; `suffix` is empty for that of the cluster's own name."""
-    name = object_name(cluster, suffix) if suffix else prefix(cluster)
-    return {"name": name, "labels": {**cluster_labels(cluster), **(labels or {})}, "annotations": annotations(cluster)}
+def metadata(
+    cluster: ClusterRef, suffix: str, labels: Mapping[str, str] = {}, notes: Mapping[str, str] = {}
+) -> dict[str, Any]:
+    """The metadata of an object; `suffix` is empty for that of the cluster's own name, `notes` are further annotations."""
+    return {
+        "name": object_name(cluster, suffix) if suffix else prefix(cluster),
+        "labels": {**cluster_labels(cluster), **labels},
+        "annotations": {**annotations(cluster), **notes},
+    }
 
 
 def hostname_of(item: Json) -> str:

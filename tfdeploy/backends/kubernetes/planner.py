@@ -1,29 +1,29 @@
 """The planner of a cluster in Kubernetes: what its pods are, and what that changes in existing Jobs. Nothing here writes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SpecError
 from ...paths import absolute
-from ...plan.change import UPDATE, Change, detail, grouped
+from ...plan.change import Change, grouped, updates
 from ...plan.inventory import Inventory, PlaceRef
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec, JobSpec
-from ...units import quantity, text_of_size
 from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
-from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
-from .labels import ID_LABEL, JOB_LABEL, RECORD, TOKEN, TRAIN, object_name
+from .labels import ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
 from .placement import placement
-from .pods import GPU, TRAIN_FOLDER, PodMount, PodSettings
-from .validate import refuse
+from .pods import TRAIN_FOLDER, PodSettings, shown_settings
+from .validate import readable, refuse
 from .volumes import covers, is_folder, mounts
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class KubernetesPlanner:
             task_machines=dict.fromkeys(jobs, ""),
             run=PodController(cluster).last_known_run() if jobs else RecordCopy(cluster).record.current(),
             results=RecordCopy(cluster).record.results(),
-            place=_place(api),
+            place=place_of(api),
             jobs=jobs,
             has_storage=bool(spec.kubernetes.storage_class) or _has_default_class(api),
         )
@@ -92,7 +92,7 @@ class KubernetesPlanner:
         return Rendered(
             tasks=tasks,
             controller=_controller_settings(cluster, spec, plan, jobs, inventory),
-            changes=_changes(plan, tasks, inventory.jobs),
+            changes=pod_changes(plan.tasks, tasks, inventory.jobs),
             retained=_retained(cluster, spec, plan),
         )
 
@@ -124,24 +124,17 @@ class KubernetesPlanner:
         return {job.name: shared for job in spec.jobs}
 
 
-def _place(api: ApiServer) -> PlaceRef:
-    """The id of a Kubernetes cluster is that of its namespace `kube-system`; for a user who may not read it, that of the own one."""
-    for namespace in ("kube-system", api.namespace):
-        try:
-            uid = api.get(f"/api/v1/namespaces/{namespace}")["metadata"]["uid"]
-            return PlaceRef(id=uid, name=f"{api.server} {api.namespace}")
-        except ApiError as error:
-            if error.status not in (FORBIDDEN, NOT_FOUND):
-                raise
-    return PlaceRef(id="", name=f"{api.server} {api.namespace}")
+def place_of(api: ApiServer) -> PlaceRef:
+    """The id of a place is that of the namespace, which every user of a cluster may read. Without it, `validate` refuses the plan."""
+    namespace = readable(api, f"/api/v1/namespaces/{api.namespace}") or {}
+    return PlaceRef(id=namespace.get("metadata", {}).get("uid", ""), name=f"{api.server} {api.namespace}")
 
 
 def _has_default_class(api: ApiServer) -> bool:
-    try:
-        classes = api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
-    except ApiError:
-        return True
-    return any((item["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for item in classes)
+    classes = (readable(api, "/apis/storage.k8s.io/v1/storageclasses") or {}).get("items")
+    return classes is None or any(
+        (item["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for item in classes
+    )
 
 
 def _storage_warnings(cluster: ClusterRef, spec: ClusterSpec, inventory: KubernetesInventory) -> list[str]:
@@ -227,61 +220,15 @@ def _retained(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> tuple[Retai
     return (RetainedData("record", record_archive(cluster), True), checkpoints)
 
 
-def _changes(plan: Plan, pods: Mapping[str, PodSettings], jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
-    fields = {
-        task.hostname: tuple(_field_changes(task, pods[task.hostname], jobs[task.hostname]["spec"]["template"]["spec"]))
-        for task in plan.tasks
-        if task.hostname in jobs
-    }
-    return grouped(Change(UPDATE, (name,), changed, RESTARTS) for name, changed in fields.items() if changed)
-
-
-def _field_changes(task: TaskPlan, settings: PodSettings, pod: Mapping[str, Any]) -> Iterator[str]:
-    """The settings of a task that differ from those of its Job."""
-    container = pod["containers"][0]
-    limits = container.get("resources", {}).get("limits", {})
-    security = container.get("securityContext", {})
-    user = ":".join(str(security[key]) for key in ("runAsUser", "runAsGroup") if key in security)
-    pairs = {
-        "image": (container["image"], settings.image),
-        "user": (user, settings.user),
-        "volumes": (_volumes_text(_current_mounts(pod)), _volumes_text(settings.mounts)),
-        "memory": (_memory_text(limits.get("memory", "")), text_of_size(task.memory) if task.memory else ""),
-        "cpus": (_cpus_text(limits.get("cpu", "")), f"{task.cpus:g}" if task.cpus else ""),
-        "gpus": (str(limits.get(GPU, "")), str(len(task.gpus) or "")),
-        "node_selector": (_pairs_text(pod.get("nodeSelector")), _pairs_text(settings.pod.get("nodeSelector"))),
-    }
-    for name, (before, after) in pairs.items():
-        if before != after:
-            yield detail(name, before, after)
-
-
-def _current_mounts(pod: Mapping[str, Any]) -> list[PodMount]:
-    """The volumes of an existing Job that the user has named, as `pods` has created them."""
-    targets = {item["name"]: item for item in pod["containers"][0]["volumeMounts"]}
-    sources = {
-        item["name"]: item.get("hostPath", {}).get("path") or item.get("persistentVolumeClaim", {}).get("claimName", "")
-        for item in pod["volumes"]
-        if item["name"].startswith("volume-")
-    }
-    own = [
-        PodMount(source, targets[name]["mountPath"], targets[name].get("readOnly", False))
-        for name, source in sources.items()
-    ]
-    return own[:-1]  # the last one is the launcher's folder
-
-
-def _volumes_text(volumes: Sequence[PodMount]) -> str:
-    return " ".join(f"{item.source or 'emptyDir'}:{item.target}{':ro' if item.read_only else ''}" for item in volumes)
-
-
-def _memory_text(text: str) -> str:
-    return text_of_size(quantity(text)) if text else ""
-
-
-def _cpus_text(text: str) -> str:
-    return f"{quantity(text):g}" if text else ""
-
-
-def _pairs_text(pairs: Mapping[str, str] | None) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted((pairs or {}).items()))
+def pod_changes(
+    planned: Sequence[TaskPlan], pods: Mapping[str, PodSettings], jobs: Mapping[str, Mapping[str, Any]]
+) -> tuple[Change, ...]:
+    """The changes of existing Jobs."""
+    changes: list[Change] = []
+    for task in planned:
+        if task.hostname in jobs:
+            before = json.loads((jobs[task.hostname]["metadata"].get("annotations") or {}).get(SETTINGS, "{}"))
+            after = shown_settings(pods[task.hostname], task.memory, task.cpus, len(task.gpus))
+            settings = {name: (before.get(name, ""), after.get(name, "")) for name in {**before, **after}}
+            changes += updates(task.hostname, settings, RESTARTS)
+    return grouped(changes)

@@ -13,8 +13,19 @@ from typing import Any, TypedDict, cast
 
 from ...agent.json_data import JsonData
 from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ...units import text_of_size
 from ..base import CONTROLLER, RunProps, TaskProps
-from .labels import HASH_LABEL, HOSTNAME_LABEL, JOB_LABEL, cluster_labels, controller_pod, metadata, object_name, prefix
+from .labels import (
+    HASH_LABEL,
+    HOSTNAME_LABEL,
+    JOB_LABEL,
+    SETTINGS,
+    cluster_labels,
+    controller_pod,
+    metadata,
+    object_name,
+    prefix,
+)
 
 TASK_PORT, CONTROLLER_PORT = 2222, 2220
 AGENT_FOLDER, TOKEN_FOLDER, SECRETS_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
@@ -86,6 +97,25 @@ def stop_seconds(grace: float) -> int:
     return max(_MIN_STOP_SECONDS, int(grace) + 1 + _STOP_MARGIN)
 
 
+def shown_settings(settings: PodSettings, memory: int, cpus: float, gpus: int) -> dict[str, str]:
+    """The settings of a task that a preview prints when they change."""
+    volumes = [
+        f"{item.source or 'emptyDir'}:{item.target}{':ro' if item.read_only else ''}" for item in settings.mounts
+    ]
+    texts = {
+        "image": settings.image,
+        "user": settings.user,
+        "volumes": " ".join(volumes),
+        "shm_size": text_of_size(settings.shm_size) if settings.shm_size else "",
+        "memory": text_of_size(memory) if memory else "",
+        "cpus": f"{cpus:g}" if cpus else "",
+        "gpus": str(gpus or ""),
+        "lease": f"{settings.lease:g} s" if settings.lease else "",
+    }
+    members = {"labels": settings.labels, "annotations": settings.annotations, **settings.pod}
+    return {**texts, **{name: json.dumps(value, sort_keys=True) for name, value in members.items() if value}}
+
+
 def task_job(props: TaskProps) -> dict[str, Any]:
     """The Job of a task."""
     cluster, hostname = props["cluster"], props["hostname"]
@@ -124,10 +154,13 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     }
     template = _template(props, settings, labels, pod)
     job_labels = {**labels, **({QUEUE_LABEL: settings.queue} if settings.queue else {})}
+    shown = shown_settings(settings, props["memory"], props["cpus"], len(props["gpus"]))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(cluster, hostname, {**job_labels, HASH_LABEL: _hash(template)}),
+        "metadata": metadata(
+            cluster, hostname, {**job_labels, HASH_LABEL: _hash(template)}, {SETTINGS: json.dumps(shown)}
+        ),
         "spec": {"backoffLimit": _UNLIMITED, "podReplacementPolicy": "Failed", "template": template},
     }
 

@@ -70,7 +70,7 @@ def _refuse_arguments(spec: ClusterSpec) -> None:
 
 
 def _refuse_namespace(api: ApiServer, spec: ClusterSpec) -> None:
-    namespace = _read(api, f"/api/v1/namespaces/{api.namespace}")
+    namespace = readable(api, f"/api/v1/namespaces/{api.namespace}")
     where = f"{spec.name}: kubernetes.namespace"
     if namespace is None:
         remedy = f"Create it: kubectl create namespace {api.namespace}; or use another one."
@@ -104,7 +104,7 @@ def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
     )
     for argument, path, names in named:
         for name in dict.fromkeys(filter(None, names)):
-            if is_known(name) and _read(api, f"{path}/{name}") is None:
+            if is_known(name) and readable(api, f"{path}/{name}") is None:
                 wrong = f"{name!r} does not exist {f'in {api.namespace}' if in_namespace in path else 'there'}"
                 existing = _names(api, path)
                 remedy = nearest(name, existing) if existing else "Create it, or remove the argument."
@@ -120,7 +120,7 @@ def _names(api: ApiServer, path: str) -> list[str]:
     return [meta["name"] for meta in metas if ID_LABEL not in (meta.get("labels") or {})]
 
 
-def _read(api: ApiServer, path: str) -> Json | None:
+def readable(api: ApiServer, path: str) -> Json | None:
     """What is there; None where nothing is, and nothing in particular where it may not be read."""
     try:
         return api.get(path)
@@ -134,7 +134,7 @@ def _read(api: ApiServer, path: str) -> Json | None:
 
 def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
     """What the new tasks need more than a quota of the namespace has left. They wait until others end."""
-    quotas = (_read(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
+    quotas = (readable(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
     if not quotas:
         return []
     totals = _totals([job for _, job in tasks])
@@ -155,7 +155,7 @@ def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str
 
 def _default_warnings(api: ApiServer, quotas: Sequence[Json]) -> list[str]:
     """With a quota of processors or memory, Kubernetes refuses pods without a request, such as the controller's, unless it adds one."""
-    limits = _read(api, f"/api/v1/namespaces/{api.namespace}/limitranges")
+    limits = readable(api, f"/api/v1/namespaces/{api.namespace}/limitranges")
     names = {name for quota in quotas for name in quota.get("status", {}).get("hard", {}) if name in _NEEDED_OF_PODS}
     if not names or limits is None or limits.get("items", ("not known",)):
         return []
@@ -205,7 +205,7 @@ _NEEDS = (
 
 def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
     """The tasks that no node could take, even without others. They wait, unless something adds nodes."""
-    nodes = (_read(api, "/api/v1/nodes") or {}).get("items", ())
+    nodes = (readable(api, "/api/v1/nodes") or {}).get("items", ())
     firsts = {job.name: (hostname, job) for hostname, job in reversed(tasks)}
     warnings = []
     for hostname, job in firsts.values() if nodes else ():

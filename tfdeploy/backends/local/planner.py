@@ -17,7 +17,7 @@ from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder
-from ...plan.change import UPDATE, Change, detail, grouped
+from ...plan.change import grouped, updates
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
@@ -94,9 +94,12 @@ class LocalPlanner:
         """Tasks are processes, so only the changes."""
         existing = inventory.tasks
         changes = [
-            Change(UPDATE, (task.hostname,), details, "restarts, one task at a time")
+            change
             for task in plan.tasks
-            if task.hostname in existing and (details := _details(existing[task.hostname], task))
+            if task.hostname in existing
+            for change in updates(
+                task.hostname, _settings(existing[task.hostname], task), "restarts, one task at a time"
+            )
         ]
         return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
 
@@ -135,10 +138,15 @@ def _task_settings(places: Places) -> Iterator[tuple[str, TaskSettings]]:
             yield path.parent.name, TaskSettings.from_dict(json.loads(path.read_text()))
 
 
-def _details(before: TaskSettings, after: TaskPlan) -> tuple[str, ...]:
-    memory = [text_of_size(limit) if limit else "" for limit in (before.memory, after.memory)]
-    pairs = {"memory": memory, "gpus": [before.gpus or "", ",".join(after.gpus)]}
-    return tuple(detail(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
+def _settings(before: TaskSettings, after: TaskPlan) -> dict[str, tuple[str, str]]:
+    """Before and after."""
+    return {
+        "memory": (
+            text_of_size(before.memory) if before.memory else "",
+            text_of_size(after.memory) if after.memory else "",
+        ),
+        "gpus": (before.gpus or "", ",".join(after.gpus)),
+    }
 
 
 def this_machine() -> Machine:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.cases import BOX, inventory, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.planner import RESTARTS, RESTARTS_ALL, FieldChange, field_changes, service_changes
+from tfdeploy.backends.docker.planner import RESTARTS, RESTARTS_ALL, service_changes, task_settings
 from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
 from tfdeploy.backends.docker.validate import checkpoint_warnings
 from tfdeploy.backends.docker.volumes import bind
@@ -23,10 +23,11 @@ def service(hostname: str = "worker-0") -> dict[str, Any]:
     return {"Spec": {"Labels": dict(desired.labels), "TaskTemplate": dict(desired.template)}}
 
 
-def changed_fields(container: dict[str, Any], **arguments: Any) -> list[FieldChange]:
-    """The changes of a worker under a plan with these arguments."""
+def changed_settings(container: dict[str, Any], **arguments: Any) -> dict[str, tuple[str, str]]:
+    """What changes of a worker under a plan with these arguments: before and after."""
     (task,) = plan(workers=1, **arguments).tasks
-    return list(field_changes(task, replace(SETTINGS, **container), service()["Spec"]))
+    settings = task_settings(task, replace(SETTINGS, **container), service()["Spec"])
+    return {name: pair for name, pair in settings.items() if pair[0] != pair[1]}
 
 
 def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
@@ -38,7 +39,7 @@ def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
 
 
 def test_without_a_change_there_is_no_line() -> None:
-    assert changed_fields({}) == []
+    assert changed_settings({}) == {}
     assert change_lines({}) == []
     assert service_changes(plan(workers=1), {"worker-0": replace(SETTINGS, user="0")}, {}) == ()
 
@@ -57,11 +58,12 @@ def test_without_a_change_there_is_no_line() -> None:
 def test_a_change_has_the_value_before_and_after(
     container: dict[str, Any], arguments: dict[str, Any], change: tuple[str, str, str]
 ) -> None:
-    assert changed_fields(container, **arguments) == [FieldChange(*change, RESTARTS)]
+    name, before, after = change
+    assert changed_settings(container, **arguments) == {name: (before, after)}
 
 
 def test_another_network_restarts_all_tasks_at_once() -> None:
-    assert changed_fields({"network": "host"}) == [FieldChange("network", "overlay", "host", RESTARTS_ALL)]
+    assert change_lines({"network": "host"}) == [f"~ worker-0  network overlay -> host  ({RESTARTS_ALL})"]
 
 
 def test_tasks_that_change_in_the_same_way_share_a_line() -> None:

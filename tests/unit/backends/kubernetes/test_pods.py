@@ -1,11 +1,16 @@
 """The objects of a task: two programs of one task never run, nothing is privileged, and secrets are not in it."""
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
+from tests.unit.cases import plan
 from tests.unit.props import run_props, task_props
 from tfdeploy.backends.base import RunProps, TaskProps
 from tfdeploy.backends.kubernetes.cluster_objects import definition
+from tfdeploy.backends.kubernetes.planner import RESTARTS, pod_changes
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
 from tfdeploy.backends.kubernetes.resources import secrets_suffix, shared_objects
 
@@ -45,6 +50,27 @@ def test_no_secret_is_in_an_object_but_in_secrets() -> None:
     assert kinds == []
     assert "canary" not in secrets_suffix({"A": "canary"}, "token")
     assert secrets_suffix({"A": "1"}, "token") != secrets_suffix({"A": "2"}, "token")
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"image": "mine:2"}, "image an-image -> mine:2"),
+        ({"user": ""}, "user 1000:1000 -> none"),
+        ({"mounts": (PodMount("", "/mnt"),)}, "volumes /data:/data:ro claim:/mnt -> emptyDir:/mnt"),
+        ({"shm_size": 1 << 30}, "shm_size 1 MiB -> 1 GiB"),
+        ({"lease": 300.0}, "lease none -> 300 s"),
+        ({"labels": {"team": "a"}}, 'labels none -> {"team": "a"}'),
+        ({"pod": {"nodeSelector": {"zone": "a"}}}, 'nodeSelector none -> {"zone": "a"}'),
+        ({"pod": {"tolerations": [{"key": "x"}]}}, 'tolerations none -> [{"key": "x"}]'),
+    ],
+)
+def test_a_preview_shows_all_that_replaces_a_pod(change: dict[str, Any], shown: str) -> None:
+    (task,) = plan(workers=1, jobs={"worker": {"memory": "1GiB", "cpus": 0.5}}).tasks
+    existing = {"worker-0": task_job(props(hostname="worker-0"))}
+    assert pod_changes([task], {"worker-0": SETTINGS}, existing) == ()
+    (changed,) = pod_changes([task], {"worker-0": replace(SETTINGS, **change)}, existing)
+    assert str(changed) == f"~ worker-0  {shown}  ({RESTARTS})"
 
 
 def test_what_is_created_again_is_what_was_created() -> None:
