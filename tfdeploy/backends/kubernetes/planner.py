@@ -194,12 +194,14 @@ def _controller_settings(
     jobs: Mapping[str, PodSettings],
     inventory: KubernetesInventory,
 ) -> PodSettings:
-    """The controller has the image of the first job, and of its volumes those with `train_dir`, where it creates the run's folder."""
+    """The controller has the image and the user of the first job, and of its volumes those with `train_dir`, where it creates the
+    run's folder."""
     first, pod = jobs[spec.jobs[0].name], spec.kubernetes.pod
     train_dir = plan.run.train_dir
     needed = tuple(item for item in first.mounts if is_folder(train_dir) and covers([item], train_dir) and item.source)
     return PodSettings(
         image=first.image,
+        user=first.user,
         mounts=needed,
         labels=dict(pod.labels),
         annotations=dict(pod.annotations),

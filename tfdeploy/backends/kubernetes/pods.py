@@ -176,12 +176,12 @@ def controller_set(props: RunProps) -> dict[str, Any]:
         _secret("token", dependencies["token"], TOKEN_FOLDER),
         *_mounts((*settings.mounts, PodMount(settings.record, RECORD_FOLDER))),
     ]
-    security = {
-        "allowPrivilegeEscalation": False,
-        "runAsUser": 0,
-        "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]},  # `train_dir` may be owned by another user
-    }
-    container = {**_container(settings, [*AGENT_COMMAND, *command], volumes), "securityContext": security}
+    container = _container(settings, [*AGENT_COMMAND, *command], volumes)
+    if not is_unprivileged(
+        settings.user
+    ):  # the tasks are root, or another user of their image, who may own `train_dir`
+        root = {"runAsUser": 0, "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}}
+        container["securityContext"] |= root
     labels = {HOSTNAME_LABEL: CONTROLLER}
     pod = {**_pod(settings, container, volumes), "terminationGracePeriodSeconds": _STOP_MARGIN}
     template = _template(props, settings, labels, pod)
@@ -235,24 +235,46 @@ def _shared_memory(size: int) -> list[Volume]:
 
 
 def _container(settings: PodSettings, command: list[str], volumes: list[Volume]) -> dict[str, Any]:
-    user, _, group = settings.user.partition(":")
-    numbers = {
-        **({"runAsUser": int(user)} if user.isdigit() else {}),
-        **({"runAsGroup": int(group)} if group.isdigit() else {}),
-    }
     return {
         "name": CONTAINER,
         "image": settings.image,
         "command": command,
         "volumeMounts": [mount for _, mount in volumes],
-        "securityContext": {"allowPrivilegeEscalation": False, **numbers},
+        "securityContext": _container_security(settings.user),
     }
+
+
+def is_unprivileged(user: str) -> bool:
+    """Whether this is a user other than root: a number, or two with a colon."""
+    return user.partition(":")[0].strip("0").isdigit()
+
+
+def _container_security(user: str) -> dict[str, Any]:
+    """What Pod Security `restricted` demands, as far as the user can have it. An image's own user may need capabilities of root."""
+    number, _, group = user.partition(":")
+    restricted = {"runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}} if is_unprivileged(user) else {}
+    return {
+        "allowPrivilegeEscalation": False,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **restricted,
+        **({"runAsUser": int(number)} if number.isdigit() else {}),
+        **({"runAsGroup": int(group)} if group.isdigit() else {}),
+    }
+
+
+def _pod_security(user: str) -> dict[str, Any]:
+    """Without root's rights, a user writes into claims as a member of a group that Kubernetes gives them."""
+    if not is_unprivileged(user):
+        return {}
+    number, _, group = user.partition(":")
+    return {"securityContext": {"fsGroup": int(group or number), "fsGroupChangePolicy": "OnRootMismatch"}}
 
 
 def _pod(settings: PodSettings, container: dict[str, Any], volumes: list[Volume]) -> dict[str, Any]:
     tolerations = [*settings.pod.get("tolerations", ()), *_TOLERATIONS]
     return {
         **settings.pod,
+        **_pod_security(settings.user),
         "tolerations": tolerations,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

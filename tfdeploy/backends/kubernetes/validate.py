@@ -19,10 +19,12 @@ from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
 from .health import check_version
 from .labels import ID_LABEL
 from .permissions import missing, role, verbs_of
+from .pods import GPU, is_unprivileged
+from .volumes import mounts
 
 Json = Mapping[str, Any]
 
-GPU = "nvidia.com/gpu"
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _STOPS = ("NoSchedule", "NoExecute")
 _SHOWN = 3
 _NEEDED_OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -42,7 +44,7 @@ def refuse(
     _refuse_arguments(spec)
     if (version := check_version(api)).state == FAIL:
         raise SpecError(f"{spec.name}: backend", version.detail, version.remedy)
-    _refuse_namespace(api, spec)
+    _refuse_namespace(api, spec, plan)
     _refuse_missing_permissions(api, spec)
     _refuse_missing_objects(api, spec)
     jobs = {job.name: job for job in spec.jobs}
@@ -69,7 +71,7 @@ def _refuse_arguments(spec: ClusterSpec) -> None:
             raise SpecError(f"{spec.name}: container.user", wrong, 'Use numbers, such as "1000:1000".')
 
 
-def _refuse_namespace(api: ApiServer, spec: ClusterSpec) -> None:
+def _refuse_namespace(api: ApiServer, spec: ClusterSpec, plan: Plan) -> None:
     namespace = readable(api, f"/api/v1/namespaces/{api.namespace}")
     where = f"{spec.name}: kubernetes.namespace"
     if namespace is None:
@@ -77,6 +79,25 @@ def _refuse_namespace(api: ApiServer, spec: ClusterSpec) -> None:
         raise SpecError(where, f"{api.server} has no namespace {api.namespace!r}", remedy)
     if namespace.get("metadata", {}).get("deletionTimestamp"):
         raise SpecError(where, f"the namespace {api.namespace!r} is being deleted", "Use another one.")
+    _refuse_insecure(spec, plan, (namespace.get("metadata", {}).get("labels") or {}).get(_POD_SECURITY, ""))
+
+
+def _refuse_insecure(spec: ClusterSpec, plan: Plan, level: str) -> None:
+    """Refuse pods that the namespace's level of Pod Security forbids:
+    https://kubernetes.io/docs/concepts/security/pod-security-standards/."""
+    if level not in ("baseline", "restricted"):
+        return
+    rule = f"the namespace enforces the Pod Security level {level!r}"
+    for job in spec.jobs:
+        folders = [item.source for item in mounts(spec, plan, job.container.volumes, "") if item.source.startswith("/")]
+        if folders:
+            remedy = "Use a PersistentVolumeClaim of the namespace, or a URL."
+            raise SpecError(
+                f"{spec.name}: container.volumes", f"{rule}, without folders of nodes ({folders[0]})", remedy
+            )
+        if level == "restricted" and not is_unprivileged(job.container.user):
+            remedy = 'Set it to numbers other than 0, such as "1000:1000".'
+            raise SpecError(f"{spec.name}: container.user", f"{rule}, and the tasks may run as root", remedy)
 
 
 def _refuse_missing_permissions(api: ApiServer, spec: ClusterSpec) -> None:

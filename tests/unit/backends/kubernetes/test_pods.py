@@ -41,6 +41,19 @@ def test_no_pod_has_privileges_or_an_account() -> None:
         pod = item["spec"]["template"]["spec"]
         assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
         assert pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+    root, other = (
+        controller_set({**controller_props(), "container": PodSettings("an-image", user).to_dict()})["spec"]["template"]
+        for user in ("", "1000")
+    )
+    assert root["spec"]["containers"][0]["securityContext"]["capabilities"]["add"] == ["DAC_OVERRIDE"]
+    assert other["spec"]["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert other["spec"]["securityContext"]["fsGroup"] == 1000
 
 
 def test_no_secret_is_in_an_object_but_in_secrets() -> None:

@@ -71,6 +71,29 @@ def test_a_namespace_must_exist() -> None:
     assert warnings({path: FORBIDDEN}) == []
 
 
+@pytest.mark.parametrize(
+    ("level", "container", "where"),
+    [
+        ("restricted", {}, "container.user"),
+        ("restricted", {"user": "0:1000"}, "container.user"),
+        ("restricted", {"user": "1000:0"}, None),
+        ("restricted", {"user": "1000", "volumes": ["/data:/data"]}, "container.volumes"),
+        ("baseline", {"volumes": ["/data:/data"]}, "container.volumes"),
+        ("baseline", {}, None),
+        ("privileged", {"volumes": ["/data:/data"]}, None),
+    ],
+)
+def test_what_the_security_of_the_namespace_forbids_is_refused(
+    level: str, container: dict[str, Any], where: str | None
+) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    objects = {"/api/v1/namespaces/training": {"metadata": {"name": "training", "labels": labels}}}
+    if where is None:
+        assert warnings(objects, container=container) == []
+    else:
+        assert refused(objects, container=container).where == f"mnist: {where}"
+
+
 def test_an_old_server_is_refused() -> None:
     error = refused({"/version": {"major": "1", "minor": "28+", "gitVersion": "v1.28.9"}})
     assert "v1.28.9" in error.wrong
