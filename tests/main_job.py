@@ -2,11 +2,14 @@
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.conftest import ROOT, Project
+from tests.mnist_model import stored_model
 
 
 class MainJob(Project):
@@ -38,3 +41,17 @@ class MainJob(Project):
         self.say("stack", "output", "status")
         self.say("stack", "output", "accuracy")
         return self.outputs()
+
+    def train_and_destroy(self, left: Callable[[], object]) -> None:
+        """Train, and destroy. The model is good and stored here, and the platform is as before: `left` returns what it has."""
+        before = left()
+        outputs = self.train()
+        stopped, succeeded = "stopped (run finished)", "succeeded"
+        assert outputs["status"] == {"ps-0": stopped, "worker-0": succeeded, "worker-1": succeeded}
+        assert outputs["accuracy"] > 0.9
+        self.say("destroy", "--yes")
+        assert left() == before
+        trained = stored_model(self.folder / "state")
+        assert trained.accuracy == pytest.approx(outputs["accuracy"], abs=0.0001)
+        assert trained.step >= 500
+        print("\nTrained, destroyed, nothing left.", flush=True)

@@ -60,7 +60,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent.record.record_files",
         "agent.run_state",
         "agent.settings",
-        "agent.control.until",
+        "agent.control.until_metrics",
     ),
     "plan": (
         *BASE,

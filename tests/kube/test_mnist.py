@@ -6,7 +6,6 @@ import pytest
 
 from tests.kube.cluster import Cluster
 from tests.kube.mnist import Mnist
-from tests.mnist_model import stored_model
 
 pytestmark = pytest.mark.full
 
@@ -17,13 +16,4 @@ def mnist(tmp_path: Path, kube: Cluster) -> Mnist:
 
 
 def test_the_main_job_trains_on_two_nodes_and_leaves_nothing(mnist: Mnist, kube: Cluster) -> None:
-    before = kube.left()
-    outputs = mnist.train()
-    assert outputs["status"] == {"ps-0": "stopped (run finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
-    assert outputs["accuracy"] > 0.9
-    mnist.say("destroy", "--yes")
-    assert kube.left() == before
-    trained = stored_model(mnist.folder / "state")
-    assert trained.accuracy == pytest.approx(outputs["accuracy"], abs=0.0001)
-    assert trained.step >= 500
-    print("\nTrained, destroyed, nothing left.", flush=True)
+    mnist.train_and_destroy(kube.left)

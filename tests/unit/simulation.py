@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.unit.cases import plan
 from tfdeploy.agent import sync
-from tfdeploy.agent.control import absence, elastic, reconcile, until
+from tfdeploy.agent.control import absence, elastic, reconcile, until_metrics
 from tfdeploy.agent.control.restart_policy import restart_delay
-from tfdeploy.agent.control.until import LoggedValue
+from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
 from tfdeploy.agent.sync import EndedAttempt, ExitReport, LauncherReport, Order
@@ -256,7 +256,7 @@ class World:
 
     def measure(self, **values: LoggedValue) -> None:
         """The controller has read these values of metrics in the logs."""
-        until.apply_values(self.job, values, self.now)
+        until_metrics.apply_values(self.job, values, self.now)
         self.settle()
 
     def states(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..agent.control.until import COMPARISONS
+from ..agent.control.until_metrics import COMPARISONS
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
-from tfdeploy.agent.control.until import LoggedValue
+from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends import rolling_update
 from tfdeploy.backends.base import EngineTask

@@ -57,7 +57,7 @@ print(json.dumps(names))
         # A controller has a record, and the end of a run has artifacts.
         (
             ["main", "launch.launcher"],
-            ["uuid", "zipfile", "agent.record.artifacts", "agent.record.record", "agent.control.until"],
+            ["uuid", "zipfile", "agent.record.artifacts", "agent.record.record", "agent.control.until_metrics"],
         ),
         (["main", "transport.rpc"], ["shutil", "subprocess", "agent.run_state"]),
     ],

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.control.until import LoggedValue, note_problems
+from tfdeploy.agent.control.until_metrics import LoggedValue, note_problems
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems

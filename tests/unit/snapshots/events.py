@@ -8,7 +8,7 @@ from tfdeploy.agent import events as kinds
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.end_policy import MAX_LOSSES
 from tfdeploy.agent.control.restart_policy import MAX_BACKOFF
-from tfdeploy.agent.control.until import LoggedValue
+from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.report.events import REASONS, describe, with_waits
 

@@ -28,7 +28,7 @@ from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
-from . import absence, artifact_uploads, elastic, move, reconcile, until
+from . import absence, artifact_uploads, elastic, move, reconcile, until_metrics
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -338,8 +338,8 @@ class Controller:
             disabled = self._record.disabled_patterns(run, patterns)
         with self._lock:
             if self._run is not None and (self._run.spec.id, self._run.spec.until) == (run.spec.id, run.spec.until):
-                until.apply_values(self._run, values, self._now())
-                self._commit(until.note_problems(self._run, values, disabled))
+                until_metrics.apply_values(self._run, values, self._now())
+                self._commit(until_metrics.note_problems(self._run, values, disabled))
 
     def _awaits_metrics(self) -> bool:
         with self._lock:

@@ -35,7 +35,7 @@ from .absence import adopt_attempts, is_hearing, listen_again
 from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
-from .until import until_result
+from .until_metrics import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
 """A rolling restart continues with the next task when the present one has run this long."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..control.end_policy import deciding_tasks
-from ..control.until import LoggedValue
+from ..control.until_metrics import LoggedValue
 from ..events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from ..files import write_whole
 from ..json_data import JsonData

@@ -16,12 +16,12 @@ from ...spec.cluster import ClusterSpec, JobSpec
 from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
+from .affinity import placement
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
-from .placement import placement
 from .pods import TRAIN_FOLDER, PodSettings, shown_settings
 from .validate import readable, refuse
 from .volumes import covers, is_folder, mounts

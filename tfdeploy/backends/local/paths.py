@@ -1,12 +1,7 @@
-"""The folders and files of a local cluster, and how many files its supervisord and its controller may have open.
-
-The supervisord has two pipes and a log for each program. It creates a program with two more pipes, and its own files and those of a
-request are open meanwhile. The controller has less.
-"""
+"""The folders and files of a local cluster."""
 
 import hashlib
 import json
-import resource
 from pathlib import Path
 
 from ...agent.files import write_whole
@@ -21,12 +16,6 @@ MACHINE = "machine"
 
 _USUAL_UMASK = 0o022
 """Where the kernel does not report the umask of a process: Linux before 4.7."""
-
-_OF_SUPERVISOR = 48
-_OF_TASK = 3
-
-_MOST = 4096
-"""Enough for the most tasks of a cluster. Each start of a program closes so many numbers of files."""
 
 
 class Places:
@@ -93,19 +82,3 @@ def user_umask() -> int:
 def write_private(path: Path, text: str) -> None:
     """Write a file that only the user can read. A crash of the machine does not leave it empty."""
     write_whole(path, text, mode=0o600, sync=True, sync_name=False)
-
-
-def needed_files(tasks: int) -> int:
-    """The open files of a supervisord with so many tasks, and with the controller."""
-    return _OF_SUPERVISOR + _OF_TASK * (tasks + 1)
-
-
-def most_tasks(limit: int) -> int:
-    """The most tasks for which so many open files suffice."""
-    return max(0, (limit - _OF_SUPERVISOR) // _OF_TASK - 1)
-
-
-def allowed_files() -> int:
-    """The hard limit of this process, up to what a cluster may need: a supervisord raises its limit so far."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)

@@ -24,7 +24,8 @@ from ...agent.polling import wait_until
 from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
-from .paths import Places, allowed_files
+from .open_files import allowed_files
+from .paths import Places
 
 MARK = "TFDEPLOY_CLUSTER"
 """Every process of a cluster has the cluster's home in this environment variable, as containers have labels."""

@@ -15,7 +15,8 @@ from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ...units import counted, text_of_size
 from ..validate import refuse_requirements, refuse_same_ports, refuse_script
-from .paths import Places, allowed_files, most_tasks, needed_files
+from .open_files import allowed_files, most_tasks, needed_files
+from .paths import Places
 from .requirements import interpreter_folder
 
 _TENSORFLOW_MEMORY = 400 * 1024**2

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
 from .docker_api import EngineState, LocalEngine
-from .imds import Metadata, block_metadata
+from .instance_metadata import Metadata, block_metadata
 from .record_upload import RecordUpload
 from .s3 import S3Folder
 from .shutdown_rule import END, ENGINE_SILENT, REST, SAVE, STOP, Action, Limits, MachineFacts, decide

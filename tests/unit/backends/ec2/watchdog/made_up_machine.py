@@ -11,7 +11,7 @@ import pytest
 from tests.unit.backends.ec2.s3 import REGION
 from tfdeploy.backends.ec2.watchdog import main
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState, LocalEngine
-from tfdeploy.backends.ec2.watchdog.imds import Metadata
+from tfdeploy.backends.ec2.watchdog.instance_metadata import Metadata
 from tfdeploy.backends.ec2.watchdog.main import Watchdog
 
 SETTINGS: dict[str, Any] = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy.backends.kubernetes.placement import placement
+from tfdeploy.backends.kubernetes.affinity import placement
 from tfdeploy.errors import SpecError
 
 PODS = {"tfdeploy/cluster-id": "k3v9x2abcd", "tfdeploy/job": "worker"}

@@ -15,9 +15,9 @@ from tests.unit.cases import plan
 from tests.unit.printing import Chunk, folder, write
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events
-from tfdeploy.agent.control import reconcile, until
+from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.until import LoggedValue
+from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.record import log_matches, pattern_process
 from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.pattern_process import Matches
@@ -110,7 +110,7 @@ def test_a_value_from_before_a_restart_does_not_count() -> None:
 def test_the_end_of_the_program_wins_over_a_value_that_it_has_just_logged(code: int, cause: str) -> None:
     job = world({"accuracy": ">= 0.95"}, restart={"maximum": 0})
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.note(reconcile.advance(job.job, job.now))
     assert job.verdict() == "none", "worker-0 has not reported since then"
     job.exit("worker-0", code)
@@ -121,7 +121,7 @@ def test_the_end_of_the_program_wins_over_a_value_that_it_has_just_logged(code: 
 def test_a_program_that_was_restarted_after_it_had_logged_the_metric_goes_on() -> None:
     job = world({"accuracy": ">= 0.95"}, restart={"maximum": 1, "backoff": "0", "on": ["any"]})
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.exit("worker-0", 1)
     job.wait(1)
     assert job.verdict() == "none"
@@ -132,7 +132,7 @@ def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_cont
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
     for text in ("0.953", "0.1"):
-        until.apply_values(job.job, {"accuracy": GOOD._replace(text=text)}, job.now)
+        until_metrics.apply_values(job.job, {"accuracy": GOOD._replace(text=text)}, job.now)
     job.restart_controller()
     job.sync("worker-1")
     assert job.verdict() == "none"
@@ -143,14 +143,14 @@ def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_cont
 def test_a_clock_that_was_set_back_while_no_controller_ran_does_not_stand_for_the_report() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.restart_controller()
     job.now -= 500
     reconcile.recover_clock(job.job, job.now, job.now + 500)
     job.note(reconcile.advance(job.job, job.now))
     assert job.verdict() == "none", "the log is searched again"
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.note(reconcile.advance(job.job, job.now))
     assert job.verdict() == "none", "worker-0 has not reported since then"
     job.settle()
@@ -180,7 +180,7 @@ def test_a_changed_condition_of_a_run_counts_at_once() -> None:
 def test_a_condition_that_was_changed_before_the_report_is_not_that_of_the_run() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.99"})
     assert job.verdict() == "none"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.ec2.watchdog import imds as imds_module
-from tfdeploy.backends.ec2.watchdog.imds import Metadata, MetadataError
+from tfdeploy.backends.ec2.watchdog import instance_metadata
+from tfdeploy.backends.ec2.watchdog.instance_metadata import Metadata, MetadataError
 from tfdeploy.backends.ec2.watchdog.s3 import Credentials
 
 ROLE = "/latest/meta-data/iam/security-credentials/"
@@ -135,7 +135,7 @@ def test_the_firewall_lets_marked_sockets_through_and_nobody_else(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     for _ in range(2):
-        imds_module.block_metadata(but_root)
+        instance_metadata.block_metadata(but_root)
     rules = tmp_path / ("ip6tables.rules" if ":" in address else "iptables.rules")
     assert rules.read_text().splitlines() == [
         f"mangle PREROUTING -d {address} -j DROP",
@@ -150,5 +150,5 @@ def test_a_machine_without_ipv6_closes_ipv4(tmp_path: Path, monkeypatch: pytest.
             (tmp_path / name).write_text(text)
             (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    imds_module.block_metadata(False)
+    instance_metadata.block_metadata(False)
     assert len((tmp_path / "iptables.rules").read_text().splitlines()) == 2
