@@ -18,8 +18,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 
 from . import registry
 from .agent.run_spec import RunSpec
-from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner, load, same_cluster
-from .backends.stack_config import StackProvider
+from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner, load
+from .backends.stack_config import StackProvider, changed_inputs
 from .backends.state_values import plain_values
 from .plan.replacement import Replacement
 from .spec import environment
@@ -38,15 +38,6 @@ def _runner(props: Mapping[str, Any]) -> TaskRunner:
     return load(props["cluster"]["backend"]).runner
 
 
-def _diff(olds: Props, news: Props, replaces: Sequence[str]) -> DiffResult:
-    old, new = plain_values(olds), plain_values(news)
-    changed = [key for key in new if new[key] is not None and new[key] != old.get(key)]
-    replaced = [key for key in changed if key in replaces]
-    if "cluster" in replaced and same_cluster(old["cluster"], new["cluster"]):
-        replaced.remove("cluster")
-    return DiffResult(changes=bool(changed), replaces=replaced, delete_before_replace=True)
-
-
 class CleanupProvider(StackProvider):
     """Creates the cluster's token; deletes all that belongs to the cluster, even after an interrupted update."""
 
@@ -56,7 +47,7 @@ class CleanupProvider(StackProvider):
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """A cluster at another place is another cluster."""
-        return _diff(olds, news, ["cluster"])
+        return changed_inputs(olds, news, ["cluster"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Stop the run and bring its record here, if machines are replaced next. Stop at once the tasks that are no longer listed:
@@ -93,7 +84,7 @@ class TaskProvider(StackProvider):
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """All but hostname and cluster can be updated in place."""
-        return _diff(olds, news, ["cluster", "hostname"])
+        return changed_inputs(olds, news, ["cluster", "hostname"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Update its limits."""
@@ -122,7 +113,7 @@ class RunProvider(StackProvider):
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """A new run is an update, never a replacement: the controller continues. One that moves is submitted in each update: another
         place may have a newer record of it again."""
-        result = _diff(olds, news, ["cluster"])
+        result = changed_inputs(olds, news, ["cluster"])
         result.changes = result.changes or "moved_from" in news
         return result
 

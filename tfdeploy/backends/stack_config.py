@@ -1,12 +1,15 @@
 """The configuration of the stack, in its program and in the processes of its dynamic providers. None of it goes into a state."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
+from pulumi.dynamic import Config, ConfigureRequest, DiffResult, ResourceProvider
 
 from ..component.plugin_exit import follow_engine
 from ..component.tracebacks import is_plugin
+from .base import same_cluster
+from .state_values import plain_values
 
 _of_provider: list[Config] = []
 """The configuration of the stack in a process of dynamic providers; none in a program, and in the command."""
@@ -22,6 +25,16 @@ class StackProvider(ResourceProvider):
         _of_provider[:] = [req.config]
         if is_plugin():
             follow_engine()
+
+
+def changed_inputs(olds: dict[str, Any], news: dict[str, Any], replaces: Sequence[str]) -> DiffResult:
+    """The difference of all inputs that are set; another one of `replaces` is another resource. That of a cluster's words is none."""
+    old, new = plain_values(olds), plain_values(news)
+    changed = [key for key in new if new[key] is not None and new[key] != old.get(key)]
+    replaced = [key for key in changed if key in replaces]
+    if "cluster" in replaced and same_cluster(old["cluster"], new["cluster"]):
+        replaced.remove("cluster")
+    return DiffResult(changes=bool(changed), replaces=replaced, delete_before_replace=True)
 
 
 def is_provider() -> bool:

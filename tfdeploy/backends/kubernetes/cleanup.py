@@ -11,7 +11,8 @@ from .labels import AGENT, SECRETS, TRAIN, hostname_of, object_name
 from .states import is_node_silent
 
 _SECONDS = 60.0
-_LAST = ("Job", "StatefulSet", "Pod", "PersistentVolumeClaim")
+_WITH_PODS = ("Job", "StatefulSet", "Pod")
+"""Removed first. On a node that does not respond they may exist until it is back."""
 
 
 def remove_tasks(objects: ClusterObjects, hostnames: Sequence[str], seconds: float) -> None:
@@ -49,32 +50,29 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
         objects.delete("StatefulSet", item["metadata"]["name"])
     if hostnames:
         _await_end(objects, hostnames, seconds)
-    for kind in KINDS:
-        if kind not in _LAST:
-            _remove_kind(objects, kind, "")
     train = object_name(objects.cluster, TRAIN)
-    _remove_kind(objects, "PersistentVolumeClaim", train if retain_checkpoints else "")
-    if not retain_checkpoints or objects.read("PersistentVolumeClaim", train) is None:
-        return ""
-    namespace = objects.api.namespace
-    remedy = f"`kubectl --namespace {namespace} delete pvc {train}` removes it"
-    return f"the checkpoints are retained in the claim {train} of the namespace {namespace}; {remedy}"
 
-
-def _remove_kind(objects: ClusterObjects, kind: str, retained: str) -> None:
-    def left() -> list[str]:
-        names = [item["metadata"]["name"] for item in objects.list(kind)]
-        return [name for name in names if name != retained]
+    def left() -> list[tuple[str, str]]:
+        found = [
+            (kind, item["metadata"]["name"]) for kind in KINDS if kind not in _WITH_PODS for item in objects.list(kind)
+        ]
+        return [item for item in found if not (retain_checkpoints and item == ("PersistentVolumeClaim", train))]
 
     def none_is_left() -> bool:
-        for name in left():
+        for kind, name in left():
             objects.delete(kind, name)
         return not left()
 
     try:
         wait_for(none_is_left, "not removed", _SECONDS)
     except BackendError:
-        raise BackendError(f"{kind} {', '.join(left())} of {objects.cluster['name']} cannot be removed") from None
+        names = ", ".join(" ".join(item) for item in left())
+        raise BackendError(f"{names} of {objects.cluster['name']} cannot be removed") from None
+    if not retain_checkpoints or objects.read("PersistentVolumeClaim", train) is None:
+        return ""
+    namespace = objects.api.namespace
+    remedy = f"`kubectl --namespace {namespace} delete pvc {train}` removes it"
+    return f"the checkpoints are retained in the claim {train} of the namespace {namespace}; {remedy}"
 
 
 def remove_unused(objects: ClusterObjects, used: Mapping[str, Any]) -> None:

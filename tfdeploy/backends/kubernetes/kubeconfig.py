@@ -1,9 +1,9 @@
 """Which API servers the user's kubeconfig has, and how this user logs in. Reading it and logging in is the official client's work."""
 
 import hashlib
+import io
 import logging
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -39,21 +39,15 @@ class Kubeconfig:
             SpecError: it cannot be read.
         """
         paths = source or os.environ.get("KUBECONFIG", "") or "~/.kube/config"
-        self._file: Any = paths
+        self._source = io.StringIO(source) if is_content(source) else paths
         try:
-            if is_content(source):
-                self._config = yaml.safe_load(source)
-                self._file = None
-            else:
-                merger = kube_config.KubeConfigMerger(paths)
-                self._config = merger.config.value if merger.config else {}
-                # For kubectl the first file that names a current context decides; for the client, the last.
-                named = (content.get("current-context") for content in merger.config_files.values())
-                self._config["current-context"] = next(filter(None, named), "")
+            merger = kube_config.KubeConfigMerger(self._source)
         except (ConfigException, OSError, yaml.YAMLError) as error:
             raise SpecError(_WHERE, f"the kubeconfig cannot be read: {error}", "Check `kubectl config view`.") from None
-        self._config = {key: _plain(value) for key, value in (self._config or {}).items()}
-        self.current = str(self._config.get("current-context") or "")
+        self._config = {key: _plain(value) for key, value in (_plain(merger.config) or {}).items()}
+        # For kubectl the first file that names a current context decides; for the client, the last.
+        named = (content.get("current-context") for content in (*merger.config_files.values(), self._config))
+        self.current = str(next(filter(None, named), ""))
         self.contexts = self._entries("contexts", "context")
         self._clusters = self._entries("clusters", "cluster")
         if not self.contexts and os.environ.get("KUBERNETES_SERVICE_HOST") and _SERVICE_ACCOUNT.exists():
@@ -116,10 +110,8 @@ class Kubeconfig:
         try:
             if context == _IN_CLUSTER:
                 incluster_config.load_incluster_config(configuration)
-            elif self._file is None:
-                kube_config.load_kube_config_from_dict(self._config, context, configuration, False, _private_folder())
             else:
-                kube_config.load_kube_config(self._file, context, configuration, False, _private_folder())
+                kube_config.load_kube_config(self._source, context, configuration, persist_config=False)
         except ConfigException as error:
             raise SpecError(_WHERE, f"the context {context!r}: {error}", "Check `kubectl config view`.") from None
         return configuration
@@ -132,11 +124,6 @@ def is_content(source: str) -> bool:
 
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, kube_config.ConfigNode) else value
-
-
-def _private_folder() -> str:
-    """Where the client writes certificates, which Python reads only from files; it removes them when this process ends."""
-    return tempfile.gettempdir()
 
 
 _sources: dict[str, str] = {}

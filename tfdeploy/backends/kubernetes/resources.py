@@ -13,7 +13,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ..base import CONTROLLER, ClusterRef
-from ..stack_config import StackProvider
+from ..stack_config import StackProvider, changed_inputs
 from ..state_values import plain_values
 from ..zipapp import application, version
 from .api import ApiServer
@@ -95,11 +95,7 @@ class PodObjectsProvider(StackProvider):
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """All but the cluster is updated in place."""
-        old, new = plain_values(olds), plain_values(news)
-        keys = ("agent_version", "token", "secrets", "claims", "kubeconfig")
-        changed = [key for key in keys if new.get(key) is not None and new[key] != old.get(key)]
-        replaced = [key for key in ("id", "home") if new["cluster"][key] != old["cluster"][key]]
-        return DiffResult(changes=bool(changed or replaced), replaces=["cluster"] if replaced else [])
+        return changed_inputs(olds, news, ["cluster"])
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
         """As create."""
