@@ -2,32 +2,25 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from ..errors import BackendError
 from . import controller_calls
-from .base import ClusterRef, EngineTask, Route
+from .base import ClusterRef, Route
 from .connection import Connection
-from .container_controller import ContainerController
-from .container_runner import STOP_MARGIN, engine_reason
+from .container_runner import STOP_MARGIN, ContainerRunner, engine_reason
 from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
 from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal
 
+Runner = TypeVar("Runner", bound=ContainerRunner[Any])
 
-class ContainerAccess:
+
+class ContainerAccess(Generic[Runner]):
     """A part of `backends.base.TaskAccess`. An engine has the functions that raise `NotImplementedError`."""
 
-    def controller(self, cluster: ClusterRef) -> ContainerController:
-        """Calls of the controller."""
-        raise NotImplementedError
-
-    def tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
-        """The state of each task and of the controller, by hostname."""
-        raise NotImplementedError
-
-    def stop_seconds(self, grace: float) -> float:
-        """How long the engine waits before it kills a launcher, which gives its program `grace` seconds."""
-        raise NotImplementedError
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
 
     def command(
         self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
@@ -47,23 +40,23 @@ class ContainerAccess:
         self, cluster: ClusterRef, hostname: str, action: str, start: Callable[[], None], refuse: Callable[[], None]
     ) -> None:
         """Restart a task by `start`, unless `refuse` raises, and wait until it runs."""
-        controller = self.controller(cluster)
+        controller = self.runner.controller(cluster)
         run = controller.last_known_run()
         before = to_restart(run, cluster, hostname)
         refuse()
         announce(controller, hostname, action)
         start()
-        seconds = self.stop_seconds(float(run.spec.grace) if run else 0.0) + STOP_MARGIN
-        with engine_reason(lambda: self.tasks(cluster).get(hostname)):
+        seconds = self.runner.stop_seconds(float(run.spec.grace) if run else 0.0) + STOP_MARGIN
+        with engine_reason(lambda: self.runner.objects(cluster).tasks().get(hostname)):
             wait_until_running(controller.current_run, before, seconds)
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's container."""
-        controller_calls.stop_training(self.controller(cluster), cluster["name"], time_limit)
+        controller_calls.stop_training(self.runner.controller(cluster), cluster["name"], time_limit)
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run a command in the container, with the working directory and the environment of the task's program."""
-        task_of(self.controller(cluster).last_known_run(), cluster, hostname)
+        task_of(self.runner.controller(cluster).last_known_run(), cluster, hostname)
         is_terminal = has_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm"), **terminal_size_env()} if is_terminal else {}
         stream = self.command(cluster, hostname, command, env, is_terminal)
@@ -74,7 +67,7 @@ class ContainerAccess:
 
     def files(self, cluster: ClusterRef, hostname: str) -> Connection:
         """To the file server in the task's container."""
-        to_copy_from(self.controller(cluster).last_known_run(), cluster, hostname)
+        to_copy_from(self.runner.controller(cluster).last_known_run(), cluster, hostname)
         return self.file_server(cluster, hostname)
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
@@ -86,7 +79,7 @@ class ContainerAccess:
 
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """Through the controller's container, which reaches all tasks."""
-        host, own_port = address_of(self.controller(cluster).last_known_run(), cluster, hostname)
+        host, own_port = address_of(self.runner.controller(cluster).last_known_run(), cluster, hostname)
         port = port or own_port
         return Route(host, port, self.relay(cluster, host, port))
 
@@ -96,7 +89,7 @@ class ContainerAccess:
         Raises:
             BackendError: it has none that runs now.
         """
-        tasks = self.tasks(cluster)
+        tasks = self.runner.objects(cluster).tasks()
         require_task(tasks, cluster, hostname, kind)
         task = tasks[hostname]
         if not task.alive or not task.container:

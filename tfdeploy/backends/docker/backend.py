@@ -23,9 +23,9 @@ def _planner() -> Planner[Any]:
 
 
 def _access() -> TaskAccess:
-    from .task_access import ACCESS
+    from .task_access import DockerAccess
 
-    return ACCESS
+    return DockerAccess(_runner)
 
 
 def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "PlaceRef") -> tuple[str, str] | None:

@@ -13,19 +13,19 @@ from typing import Any
 from docker.errors import APIError
 
 from ...errors import BackendError, NotFound, Unreachable
-from ..base import CONTROLLER, ClusterRef, EngineTask, TaskUsage
+from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
 from . import cleanup
-from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_errors
 from .engine.exec import ExecConnection, ExecStream
 from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
-from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service, stop_timeout
+from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service
 from .swarm.swarm import Swarm
+from .task_runner import DockerTaskRunner
 from .volumes import exclusive_volumes, restart_effects
 
 _REMOVE_TIMEOUT = 120.0
@@ -35,31 +35,19 @@ _PARALLEL_CALLS = 16
 """An engine measures each container for a second, several at once."""
 
 
-class DockerAccess(ContainerAccess):
+class DockerAccess(ContainerAccess[DockerTaskRunner]):
     """Services of a Swarm."""
 
     def _engine(self, cluster: ClusterRef) -> Engine:
         """The engine that manages the Swarm."""
-        return Engine(cluster["home"])
+        return self.runner.engine(cluster)
 
     def _swarm(self, cluster: ClusterRef) -> Swarm:
-        return Swarm(self._engine(cluster), cluster)
-
-    def controller(self, cluster: ClusterRef) -> ControllerClient:
-        """Calls of the controller."""
-        return ControllerClient(self._engine(cluster), cluster)
-
-    def tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
-        """The state of each service's task."""
-        return self._swarm(cluster).tasks()
-
-    def stop_seconds(self, grace: float) -> float:
-        """That of services."""
-        return stop_timeout(grace)
+        return self.runner.objects(cluster)
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
         """The effects on the task and its data."""
-        run = self.controller(cluster).last_known_run()
+        run = self.runner.controller(cluster).last_known_run()
         to_restart(run, cluster, hostname)
         train_dir = run.spec.train_dir if run else ""
         services = self._services(cluster, hostname)
@@ -162,7 +150,7 @@ class DockerAccess(ContainerAccess):
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
         """A command in the controller's container, which is in the tasks' network."""
-        engine, controller = self._engine(cluster), self.controller(cluster)
+        engine, controller = self._engine(cluster), self.runner.controller(cluster)
         services = self._swarm(cluster).services()
         if CONTROLLER not in services:
             raise Unreachable(
@@ -272,6 +260,3 @@ def measure(containers: Mapping[str, str], engine_of: Callable[[str], Engine]) -
     with ThreadPoolExecutor(_PARALLEL_CALLS) as executor:
         usages = zip(containers, executor.map(measured, containers), strict=True)
         return {hostname: usage for hostname, usage in usages if usage is not None}
-
-
-ACCESS = DockerAccess()

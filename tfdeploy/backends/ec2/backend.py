@@ -23,9 +23,9 @@ def _planner() -> Planner[Any]:
 
 
 def _access() -> TaskAccess:
-    from .task_access import ACCESS
+    from .task_access import Ec2Access
 
-    return ACCESS
+    return Ec2Access(_runner)
 
 
 BACKEND = Backend(

@@ -15,10 +15,6 @@ from .machine.machine_provider import terminate_remedy
 class Ec2Access(DockerAccess):
     """The Swarm's tasks, as on `docker`; every machine is reached by ssh."""
 
-    def _engine(self, cluster: ClusterRef) -> Engine:
-        """The engine of the machine that manages the Swarm."""
-        return ssh.engine(cluster)
-
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of any machine."""
         return ssh.engine(cluster, machine)
@@ -48,6 +44,3 @@ def _machine_of(cluster: ClusterRef, hostname: str) -> str:
     with suppress(Unreachable, SpecError):
         return task_machines(Swarm(ssh.engine(cluster), cluster).services()).get(hostname, hostname)
     return hostname
-
-
-ACCESS = Ec2Access()

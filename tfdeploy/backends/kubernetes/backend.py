@@ -22,7 +22,7 @@ def _planner() -> Planner[Any]:
 def _access() -> TaskAccess:
     from .task_access import KubernetesAccess
 
-    return KubernetesAccess()
+    return KubernetesAccess(_runner)
 
 
 BACKEND = Backend(

@@ -6,37 +6,25 @@ from functools import partial
 
 from ...errors import BackendError
 from ...units import quantity
-from ..base import CONTROLLER, ClusterRef, EngineTask, TaskUsage
+from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
 from .api import ApiError, ApiServer
 from .cluster_objects import objects_of
-from .controller_client import PodController
 from .exec import PodCommand, PodConnection
 from .labels import controller_pod, hostname_of, selector
-from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER, stop_seconds
+from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER
 from .states import LOST_REMEDY
+from .task_runner import KubernetesTaskRunner
 
 
-class KubernetesAccess(ContainerAccess):
+class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
     """Pods of a namespace."""
-
-    def controller(self, cluster: ClusterRef) -> PodController:
-        """Calls of the controller."""
-        return PodController(cluster)
-
-    def tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
-        """The state of each pod."""
-        return objects_of(cluster).tasks()
-
-    def stop_seconds(self, grace: float) -> float:
-        """That of pods."""
-        return stop_seconds(grace)
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
         """The effects on the task and its data. No pod has data of its own beyond its folder, so `replace` does the same."""
-        run = self.controller(cluster).last_known_run()
+        run = self.runner.controller(cluster).last_known_run()
         to_restart(run, cluster, hostname)
         self._refuse_missing(cluster, hostname)
         effects = [
@@ -58,7 +46,7 @@ class KubernetesAccess(ContainerAccess):
         self.start_again(cluster, hostname, action, start, partial(self._refuse_missing, cluster, hostname))
 
     def _refuse_missing(self, cluster: ClusterRef, hostname: str) -> None:
-        require_task(self.tasks(cluster), cluster, hostname, "Job")
+        require_task(self.runner.objects(cluster).tasks(), cluster, hostname, "Job")
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """Kubernetes itself is told that a node is lost."""

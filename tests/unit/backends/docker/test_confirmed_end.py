@@ -253,13 +253,13 @@ def test_a_task_is_not_started_again_on_a_machine_that_does_not_respond(
     monkeypatch.setattr(ControllerClient, "last_known_run", lambda _: None)
     for action in (start_again, partial(DockerAccess.restart_effect, replace=False)):
         with pytest.raises(BackendError, match=r"box is unreachable \(heartbeat failure\)\. .* --lost box` moves its"):
-            action(DockerAccess(), task_props()["cluster"], "worker-1")
+            action(DockerAccess(DockerTaskRunner()), task_props()["cluster"], "worker-1")
 
 
 def test_the_word_of_the_user_removes_a_machine_that_does_not_respond_from_the_swarm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine, cluster, access = Engine("down"), task_props()["cluster"], DockerAccess()
+    engine, cluster, access = Engine("down"), task_props()["cluster"], DockerAccess(DockerTaskRunner())
     monkeypatch.setattr(DockerAccess, "_swarm", lambda *_: Swarm(state="down"))
     monkeypatch.setattr(DockerAccess, "_engine", lambda *_: engine)
     assert "You promise that box is off" in access.lost_effect(cluster, "box")

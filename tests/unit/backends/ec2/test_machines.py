@@ -69,9 +69,9 @@ def test_the_tasks_of_a_machine_that_does_not_respond_need_ec2s_word(monkeypatch
     hosts = SshHosts("mnist-ps-m0", "ec2-user", {"mnist-worker-m0": Host("i-1", "10.0.0.2", "")})
     monkeypatch.setattr(ssh, "read", lambda cluster: hosts)
     with pytest.raises(BackendError, match=r"`aws ec2 terminate-instances --region us-west-2 --instance-ids i-1`"):
-        Ec2Access().lost_effect(CLUSTER, "mnist-worker-m0")
+        Ec2Access(cast(Any, None)).lost_effect(CLUSTER, "mnist-worker-m0")
     with pytest.raises(NotFound):
-        Ec2Access().lost_effect(CLUSTER, "mnist-worker-m1")
+        Ec2Access(cast(Any, None)).lost_effect(CLUSTER, "mnist-worker-m1")
 
 
 def test_a_machine_is_what_its_type_says() -> None:
