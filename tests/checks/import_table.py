@@ -25,6 +25,7 @@ SHARED_BY_BACKENDS = (
     "backends.discovery",
     "backends.image_content",
     "backends.installation",
+    "backends.mounts",
     "backends.move",
     "backends.parallel_calls",
     "backends.port_forward",

@@ -23,6 +23,7 @@ PURE = (
     "backends.ec2.machine.layout",
     "backends.ec2.price.prices",
     "backends.ec2.price.cost_ledger",
+    "backends.mounts",
     "backends.docker.volumes",
     "backends.kubernetes.affinity",
     "backends.docker.labels",

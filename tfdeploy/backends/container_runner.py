@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ..agent.record.record import ViewRequest
 from ..agent.run_spec import RunSpec
-from ..agent.run_state import RunState
+from ..agent.run_state import UNKNOWN, RunState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError, Unreachable
 from ..spec.cluster import job_rank
@@ -266,7 +266,10 @@ class ContainerRunner(Generic[Definition]):
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """Ask the engine and the controller; read the copy of the record where the controller does not respond."""
         record_copy = RecordCopy(cluster)
-        machines = self.observe_machines(cluster, is_preview)
+        try:
+            machines = self.observe_machines(cluster, is_preview)
+        except (BackendError, SpecError) as error:
+            machines = ObservedMachines(others=UNKNOWN, problems=(str(error),))
         problems, engine = list(machines.problems), None
         if not problems:
             try:

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
-from ...errors import SpecError
 from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE, DEFAULT_VERSION, context_hash, named_image
+from ..mounts import refuse_targets
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
@@ -28,7 +28,7 @@ from .labels import (
 )
 from .swarm import nodes, services
 from .swarm.services import ContainerSettings
-from .volumes import Mount, bind, duplicate_target, parse_mount, shm, volume
+from .volumes import Mount, bind, parse_mount, shm, volume
 
 _REQUIREMENTS = """\
 FROM {base}
@@ -46,7 +46,7 @@ OVERLAY_CONTROLLER = f"{CONTROLLER}:{services.CONTROLLER_PORT}"
 _HOST_PORTS = range(20000, 32000)
 """The ports of controllers on the host network: below those that Linux uses for outgoing connections (32768 and up)."""
 
-_RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", services.RECORD_FOLDER)
+RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", services.RECORD_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ def containers(
 def _job_mounts(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Sequence[Mount]) -> tuple[Mount, ...]:
     where = f"{spec.name}: container.volumes"
     volumes = [parse_mount(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
-    refuse_mounts(where, [*volumes, *shared, *shm(job.container.shm_size)])
+    targets = [mount["Target"] for mount in (*volumes, *shared, *shm(job.container.shm_size))]
+    refuse_targets(where, targets, RESERVED_FOLDERS)
     return (*shared, *volumes)
 
 
@@ -141,18 +142,6 @@ def _controller_address(engine: Engine, cluster: ClusterRef, spec: ClusterSpec) 
     first = zlib.crc32(name_prefix(cluster).encode()) % len(_HOST_PORTS)
     free = (port for port in [*_HOST_PORTS[first:], *_HOST_PORTS[:first]] if port not in ports.values())
     return f"{host}:{next(free)}"
-
-
-def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
-    """Two mounts must not have the same target, and none may hide a folder that tfdeploy needs."""
-    target = duplicate_target(mounts)
-    if target:
-        raise SpecError(where, f"{target} is the target of two mounts", "Change the target of one of them.")
-    for mount in mounts:
-        target = mount["Target"].rstrip("/")
-        for reserved in _RESERVED_FOLDERS:
-            if f"{target}/".startswith(f"{reserved}/") or f"{reserved}/".startswith(f"{target}/"):
-                raise SpecError(where, f"{mount['Target']} is reserved for tfdeploy", "Choose another target.")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from ...agent.run_state import UNKNOWN, UNREACHABLE, RunState
+from ...agent.run_state import UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
-from ...errors import SpecError, Unreachable
+from ...errors import Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import CONTROLLER_SECONDS, ContainerRunner
@@ -36,13 +36,9 @@ def manager_engine(cluster: ClusterRef) -> Engine:
 
 def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
     """The nodes of the Swarm."""
-    try:
-        engine = manager_engine(cluster)
-        statuses = nodes.statuses(engine)
-        silent = [name for name, status in statuses.items() if status.startswith(UNREACHABLE)]
-        return ObservedMachines(statuses, remedies={name: lost_remedy(name) for name in silent})
-    except (Unreachable, SpecError) as error:
-        return ObservedMachines(others=UNKNOWN, problems=(str(error),))
+    statuses = nodes.statuses(manager_engine(cluster))
+    silent = [name for name, status in statuses.items() if status.startswith(UNREACHABLE)]
+    return ObservedMachines(statuses, remedies={name: lost_remedy(name) for name in silent})
 
 
 class DockerTaskRunner(ContainerRunner[Service]):

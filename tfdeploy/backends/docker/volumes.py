@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 from ...errors import SpecError
 from ...units import SIZE_FORM, size
 from ..base import ClusterRef
+from ..mounts import refuse_relative, split_mount
 from .labels import TRAIN_VOLUME, Services, machine_of, volume_name
 
 
@@ -45,20 +46,13 @@ def parse_mount(where: str, text: str, labels: Mapping[str, str]) -> Mount:
     Raises:
         SpecError: the text has neither form.
     """
-    mount = _parse_long(where, text, labels) if _LONG_FORM.search(text) else _parse_short(where, text, labels)
-    if not mount["Target"].startswith("/") or not mount["Target"].strip("/"):
-        raise SpecError(where, f"the target in {text!r} is not an absolute folder", _REMEDY)
+    if not _LONG_FORM.search(text):
+        source, target, read_only = split_mount(where, text, _REMEDY)
+        is_folder = source.startswith("/")
+        return bind(source, target, read_only) if is_folder else volume(where, source, target, labels, read_only)
+    mount = _parse_long(where, text, labels)
+    refuse_relative(where, text, mount["Target"], _REMEDY)
     return mount
-
-
-def _parse_short(where: str, text: str, labels: Mapping[str, str]) -> Mount:
-    source, _, rest = text.partition(":")
-    target, _, mode = rest.partition(":")
-    if not source or mode not in ("", "ro", "rw"):
-        raise SpecError(where, f"{text!r} is not a valid mount", _REMEDY)
-    if source.startswith("/"):
-        return bind(source, target, mode == "ro")
-    return volume(where, source, target, labels, mode == "ro")
 
 
 def _parse_long(where: str, text: str, labels: Mapping[str, str]) -> Mount:
@@ -140,12 +134,6 @@ def volume(
         raise SpecError(where, f"{source!r} is neither an absolute folder nor a valid volume name", _REMEDY)
     options = {"Labels": dict(labels)} | ({"DriverConfig": dict(driver)} if driver else {})
     return {"Type": "volume", "Source": source, "Target": target, "ReadOnly": read_only, "VolumeOptions": options}
-
-
-def duplicate_target(mounts: Sequence[Mount]) -> str:
-    """A target that two mounts share; empty when there is none."""
-    targets = [mount["Target"].rstrip("/") for mount in mounts]
-    return next((target for target in targets if targets.count(target) > 1), "")
 
 
 def writable_volumes(services: Services, hostname: str) -> Sequence[Mapping[str, Any]]:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...agent.run_state import UNKNOWN, RunState
+from ...agent.run_state import RunState
 from ...agent.transport.rpc import task_token
-from ...errors import BackendError, SpecError, Unreachable
+from ...errors import SpecError, Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner
@@ -64,10 +64,7 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
 
     def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
         """The nodes with a pod of the cluster."""
-        try:
-            return nodes.observe(objects_of(cluster))
-        except (BackendError, SpecError) as error:
-            return ObservedMachines(others=UNKNOWN, problems=(str(error),))
+        return nodes.observe(objects_of(cluster))
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's Job, or adopt the existing one of its name."""

@@ -11,6 +11,7 @@ from docker.errors import APIError, ImageNotFound
 
 from tests.unit.cases import BOX, inventory, spec
 from tfdeploy.backends.docker import containers, validate
+from tfdeploy.backends.mounts import refuse_targets
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 
@@ -99,14 +100,11 @@ def test_what_cannot_work_is_refused_and_what_may_not_is_a_warning(args: dict[st
 
 @pytest.mark.parametrize("target", ["/run", "/run/tfdeploy/", "/run/tfdeploy/secrets", "/tmp/tfdeploy", "/"])
 def test_no_mount_hides_what_tfdeploy_needs(target: str) -> None:
-    def mount(place: str) -> Any:
-        return {"Target": place}
-
-    containers.refuse_mounts("m", [mount("/runs"), mount("/tmp/tfdeploy2"), mount("/data")])
+    refuse_targets("m", ["/runs", "/tmp/tfdeploy2", "/data"], containers.RESERVED_FOLDERS)
     with pytest.raises(SpecError, match=f"m: {target} is reserved for tfdeploy"):
-        containers.refuse_mounts("m", [mount("/data"), mount(target)])
+        refuse_targets("m", ["/data", target], containers.RESERVED_FOLDERS)
     with pytest.raises(SpecError, match="/data is the target of two mounts"):
-        containers.refuse_mounts("m", [mount("/data"), mount("/data")])
+        refuse_targets("m", ["/data", "/data"], containers.RESERVED_FOLDERS)
 
 
 def test_a_folder_must_exist_where_the_engine_is_on_this_machine(tmp_path: Path) -> None:

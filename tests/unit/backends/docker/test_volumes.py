@@ -1,5 +1,6 @@
 """Both of Docker's forms of a mount, and what is neither; which volumes only one task uses, and what a restart does to them."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.clusters import cluster_ref
 from tfdeploy.backends.docker.labels import MACHINE_LABEL, TRAIN_VOLUME, volume_name
-from tfdeploy.backends.docker.volumes import Mount, duplicate_target, exclusive_volumes, parse_mount, restart_effects
+from tfdeploy.backends.docker.volumes import exclusive_volumes, parse_mount, restart_effects
+from tfdeploy.backends.mounts import refuse_targets
 from tfdeploy.errors import SpecError
 
 LABELS = {"tfdeploy.cluster": "mnist"}
@@ -151,7 +153,8 @@ def test_whatever_the_text_it_becomes_a_mount_or_is_refused(text: str) -> None:
     [([], ""), (["/a", "/b"], ""), (["/a", "/b", "/a"], "/a"), (["/a/", "/a"], "/a"), (["/a/b", "/a"], "")],
 )
 def test_two_mounts_may_not_share_a_target(targets: list[str], duplicate: str) -> None:
-    assert duplicate_target([Mount(Target=target) for target in targets]) == duplicate
+    with pytest.raises(SpecError, match=f"^m: {duplicate} is the target of two mounts") if duplicate else nullcontext():
+        refuse_targets("m", targets, ())
 
 
 CLUSTER = cluster_ref(home="unix:///nowhere")
