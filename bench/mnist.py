@@ -16,6 +16,7 @@ ENDLESS = 10_000_000
 _FEWEST_LINES = 3
 
 _STEP = re.compile(r"(\d+\.\d+) step (\d+) ", re.MULTILINE)
+_JOINED = re.compile(r"(\d+\.\d+) worker-\d+ (?:resumed|started) at step ", re.MULTILINE)
 _OVER = re.compile(r"(\d+\.\d+) over$", re.MULTILINE)
 
 
@@ -33,6 +34,11 @@ def command(steps: int) -> list[str]:
 def steps(outputs: Sequence[str]) -> list[tuple[float, int]]:
     """When each global step was printed, from what all workers printed."""
     return sorted((float(at), int(step)) for text in outputs for at, step in _STEP.findall(text))
+
+
+def joined(output: str) -> list[float]:
+    """When a worker opened its session at the ps, at each start."""
+    return [float(at) for at in _JOINED.findall(output)]
 
 
 def rate(outputs: Sequence[str], begun: float, ended: float) -> float:

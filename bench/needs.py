@@ -36,6 +36,12 @@ def ec2(stack: ExitStack) -> str:
     return docker(stack) or _failure(lambda: _set_up("local", "docker", "tests"))
 
 
+@functools.cache
+def kubernetes(_: ExitStack) -> str:
+    """The tests' Kubernetes, and TFJob's operator; why not, where they cannot be built."""
+    return _failure(lambda: _set_up("local", "kubernetes", "tests")) or _failure(_operator)
+
+
 def image_of(provide: Callable[[str], str]) -> str:
     """An image that the tests have too, made where it is missing.
 
@@ -61,6 +67,13 @@ def _engine(stack: ExitStack) -> None:
 
     os.environ.pop("DOCKER_CONTEXT", None)  # docker commands would prefer it
     os.environ["DOCKER_HOST"] = stack.enter_context(engine())
+
+
+def _operator() -> None:
+    from .baselines import tfjob
+
+    print("TFJob's operator (minutes if it is not built) …", flush=True)
+    tfjob.program()
 
 
 def _failure(provide: Callable[[], None]) -> str:

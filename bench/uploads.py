@@ -1,52 +1,86 @@
-"""Training steps a second of a program that saves a checkpoint of 20 MiB every 3 s, with and without its upload while it trains.
+"""Processor time of what uploads checkpoints while a program trains: the launcher, which sends, and the controller, which writes.
 
-As in `steps`, both trainings exist at once, and by turns of a few seconds all processes of one are stopped, its controller and its
-launcher included.
+Steps a second would not do: they scatter by more than an upload costs.
 """
 
 import shutil
-from contextlib import ExitStack
+import time
 from pathlib import Path
 
-from tfdeploy.backends.local.supervisor import marked
+import psutil
 
-from .engine import CLUSTER, TASKS, UP, project, workplace
-from .halting import of_processes
-from .observed import Cluster, output
-from .steps import Training, alternate
-from .table import Row, ratio
+from .engine import CLUSTER, TASKS, UP, Project, project, workplace
+from .observed import Cluster, controller, task_processes
+from .pairs import log
+from .processes import until
+from .table import Row, limit
 
-_COMMAND = ["python", "stamped.py", "saving.py", "20", "3"]
+_MIB = 20
+_UPLOADS = 5
+_ROUNDS = 3
+_DEFAULT_SECONDS = 300.0
+"""From upload to upload, where `checkpoint_upload_interval` is not set."""
 
 
 def run() -> list[Row]:
-    """Each interval against none."""
-    rows = []
-    for interval, target, words in (
-        ("3s", None, "each uploaded"),
-        ("5m", 0.99, "one uploaded in 5 minutes (the default)"),
-    ):
-        measure = f"training steps a second with a checkpoint of 20 MiB every 3 s, {words}, against none"
-        with ExitStack() as stack:
-            ours, peer = (_training(stack, name, value) for name, value in (("ours", interval), ("peer", "0")))
-            mine, other = alternate(ours, peer, f"uploads {interval}")
-            rows.append(ratio(measure, mine, other, target, unit=" steps/s", at_least=True))
-    return rows
+    """With an upload of each checkpoint, against none for as many seconds."""
+    costs = [_cost() for _ in range(_ROUNDS)]
+    measure = f"processor time of a core for the upload of a checkpoint of {_MIB} MiB"
+    return [
+        limit(f"{measure} (worst of the rounds)", costs, 0.5, " s"),
+        limit(f"{measure} in 5 minutes (the default)", [100 * cost / _DEFAULT_SECONDS for cost in costs], 1, " %"),
+    ]
 
 
-def _training(stack: ExitStack, name: str, interval: str) -> Training:
-    """A cluster that has begun, and is stopped until its turn."""
+def _cost() -> float:
+    """Seconds of processor time for one upload."""
+    seconds, busy = _measured("3s", 0.0)
+    _, idle = _measured("0", seconds)
+    cost = (busy - idle) / _UPLOADS
+    log(f"{_UPLOADS} uploads in {seconds:.1f} s: {busy:.2f} s of processor time, without them {idle:.2f} s")
+    return cost
+
+
+def _measured(interval: str, seconds: float) -> tuple[float, float]:
+    """Seconds that pass, and processor time of launcher and controller, until some uploads have arrived; `seconds` without uploads."""
     config = {
         "tfdeploy:workers": 1,
-        "tfdeploy:command": _COMMAND,
+        "tfdeploy:command": ["python", "stamped.py", "saving.py", str(_MIB), "3"],
         "tfdeploy:wait": "0",
         "tfdeploy:checkpoint_upload_interval": interval,
     }
-    made = stack.enter_context(project(stack.enter_context(workplace()), CLUSTER, name, config))
-    for file in ("stamped.py", "saving.py"):
-        shutil.copy(TASKS / file, Path(made.code))
-    made.pulumi(*UP)
-    training = Training(lambda: [output(made.home, "worker-0").decode()], [Cluster(made.home)])
-    training.warm_up()
-    stack.enter_context(training.stopped(of_processes(list(marked(made.home)))))
-    return training
+    with workplace() as place, project(place, CLUSTER, "uploads", config) as made:
+        for file in ("stamped.py", "saving.py"):
+            shutil.copy(TASKS / file, made.code)
+        made.pulumi(*UP)
+        return _until(made, seconds)
+
+
+def _until(made: Project, seconds: float) -> tuple[float, float]:
+    cluster, record = Cluster(made.home), made.home / "record"
+    arrived: set[str] = set()
+    until(lambda: seconds or _arrived(record, arrived), "the first upload", cluster)
+    processes = [controller(made.home), *_launchers(made.home)]
+    begun, before, known = time.monotonic(), _busy(processes), len(arrived)
+
+    def is_over() -> bool:
+        if seconds:
+            return time.monotonic() > begun + seconds
+        return len(_arrived(record, arrived)) == known + _UPLOADS
+
+    until(is_over, f"{_UPLOADS} uploads", cluster)
+    return time.monotonic() - begun, _busy(processes) - before
+
+
+def _arrived(record: Path, known: set[str]) -> set[str]:
+    """Add the names of the checkpoints that the record has now to those that it has had."""
+    known |= {path.name for path in record.rglob("ckpt-*.index")}
+    return known
+
+
+def _launchers(home: Path) -> list[psutil.Process]:
+    return [process for process in task_processes(home) if "launch" in process.cmdline()]
+
+
+def _busy(processes: list[psutil.Process]) -> float:
+    return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
