@@ -102,8 +102,8 @@ class Project:
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Set the stack's configuration."""
-        for key, value in config.items():
-            self.pulumi("config", "set", key, value if isinstance(value, str) else json.dumps(value))
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+        self.pulumi("config", "set-all", *(f"--plaintext={key}={text}" for key, text in texts.items()))
 
     def start(self, *words: str) -> Process:
         """Begin one call of the engine, in its own session, as in a terminal."""

@@ -150,7 +150,7 @@ def _stored_run(backend: str, receipt: Receipt) -> StoredRun:
 
 def section() -> str:
     """What the page has of it beside the rows of the table."""
-    total, left_out = score(), left_out_score()
+    total = score()
     by_conditions = total.by(lambda run: run.conditions)
     rows = [_row(name, part) for name, part in [*total.by_program().items(), *by_conditions.items(), ("all", total)]]
     is_met = LEAST <= total.percentage <= MOST and total.widths[-1] <= WIDEST
@@ -162,8 +162,6 @@ def section() -> str:
         most=MOST,
         widest=WIDEST,
         result="met" if is_met else "**missed**",
-        scatter=100 * SCATTER,
-        left_out=f"{left_out.percentage:.0f} % of {len(left_out.made)}",
     )
 
 
@@ -180,9 +178,6 @@ A preview prints how long a new run will take, if receipts show it ([decision](d
 `bench/data/forecast-runs.json`. Each was forecast from the earlier runs of its cluster alone. Width is high / low.
 
 {table}
-
-If each program is forecast with the first standard deviation that suits all other programs best, instead of
-{scatter:.0f} %, {left_out} forecasts are right.
 
 Target: {least:.0f} to {most:.0f} % in the range, no range wider than {widest:g}: {result}.
 """
