@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 from .component import tracebacks
 
 if TYPE_CHECKING:
-    from .args import ContainerArgs, DockerArgs, Ec2Args, JobArgs, KubernetesArgs, RestartArgs, TensorFlowClusterArgs
+    from .args import (
+        ContainerArgs,
+        DockerArgs,
+        Ec2Args,
+        JobArgs,
+        KubernetesArgs,
+        RestartArgs,
+        ServiceArgs,
+        TensorFlowClusterArgs,
+    )
     from .cluster import TensorFlowCluster
     from .errors import SpecError, TfdeployError
 
@@ -17,6 +26,7 @@ __all__ = [
     "JobArgs",
     "KubernetesArgs",
     "RestartArgs",
+    "ServiceArgs",
     "SpecError",
     "TensorFlowCluster",
     "TensorFlowClusterArgs",
@@ -30,6 +40,7 @@ _HOMES = {
     "JobArgs": "args",
     "KubernetesArgs": "args",
     "RestartArgs": "args",
+    "ServiceArgs": "args",
     "SpecError": "errors",
     "TensorFlowCluster": "cluster",
     "TensorFlowClusterArgs": "args",

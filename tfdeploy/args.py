@@ -120,7 +120,7 @@ class JobArgs(TypedDict, total=False):
     """This job's restart policy; each setting overrides the cluster's."""
 
     required: pulumi.Input[bool]
-    """Whether the run fails if a task of this job fails for good. Only an evaluator can be not required."""
+    """Whether the run fails if a task of this job fails for good. Only an evaluator and services can be not required."""
 
     container: JobContainerArgs
     """This job's containers."""
@@ -130,6 +130,17 @@ class JobArgs(TypedDict, total=False):
 
     kubernetes: JobKubernetesArgs
     """This job's pods on Kubernetes."""
+
+
+class ServiceArgs(JobArgs, total=False):
+    """A program that the training needs, such as a store or a feature server; and the settings of a job."""
+
+    command: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """The program and its arguments, which has to listen at {address} or at {port} of all addresses. Placeholders as in the cluster's
+    command. Required."""
+
+    count: pulumi.Input[int]
+    """The number of its tasks."""
 
 
 class ContainerArgs(TypedDict, total=False):
@@ -331,8 +342,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     command: pulumi.Input[Sequence[pulumi.Input[str]]]
     """The program and its arguments. Placeholders: {job_name} {task_index} {ps_hosts} {worker_hosts} {chief_hosts} {hostname}
-    {address} {data_dir} {train_dir} {context}. Required, except with `standalone_servers`, and on "docker" and "ec2" if the image has
-    an entry point."""
+    {address} {port} {data_dir} {train_dir} {context}, and {NAME_hosts} of each of `services`. Required, except with
+    `standalone_servers`, and on "docker" and "ec2" if the image has an entry point."""
 
     flags: pulumi.Input[FlagRule]
     """Whether the flags --job_name, --task_index, --ps_hosts and --worker_hosts are appended to the command. "auto": if there is a ps
@@ -382,6 +393,13 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     jobs: dict[str, JobArgs]
     """Settings of single jobs: chief, ps, worker, gpu_worker, evaluator, tensorboard."""
+
+    services: dict[str, ServiceArgs]
+    """Programs that the training needs, by name: {"store": {"command": ["python", "store.py", "--port={port}"]}} is the task store-0.
+    The other tasks start when the services listen at their ports, or run for 10 s, and reach them by {store_hosts} and
+    $TFDEPLOY_STORE_HOSTS. Services have no part in `TF_CONFIG` and in the result, but one that fails for good fails the run, unless
+    `required` is False; by default it is restarted after any failure. They are stopped when the run has ended. A changed command is a
+    new run."""
 
     metrics: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Metrics by name: a regular expression that is searched in the log of the tasks that decide success, then in the other logs. The

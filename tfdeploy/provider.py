@@ -153,8 +153,8 @@ def _add_defaults(schema: dict[str, Any]) -> None:
     for owner in CLASSES.values():
         properties = {_python_name(key): value for key, value in types[owner].items()}
         for row in rows(owner):
+            text = properties[row.name].setdefault("description", row.text)  # missing where a member is inherited
             if row.default:
-                text = properties[row.name]["description"]
                 properties[row.name]["description"] = f"{inspect.cleandoc(text)}\n\nDefault: `{row.default}`."
 
 

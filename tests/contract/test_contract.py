@@ -10,7 +10,9 @@ from typing import Any
 from tests.integration.conftest import Project
 
 TOLD = """\
-import json, os, pathlib, sys, time
+import json, os, pathlib, socket, sys, time
+for address in filter(None, os.environ.get("TFDEPLOY_STORE_HOSTS", "").split(",")):
+    socket.create_connection(address.rsplit(":", 1), 10).close()
 counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
 of_the_backend = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER", "TFDEPLOY_CHILD")
@@ -32,6 +34,10 @@ JOB = (
     'command=["python", "train.py", "--steps=3"], code="code", ps=1, workers=2, metrics={"accuracy": r"accuracy: (\\\\S+)"}, '
     'env={"COUNTER": __import__("os").environ["COUNTER"], "OWN": "of {hostname}"}, context={"a": [1]}'
 ).replace("\\\\", "\\")
+STORE = (
+    "import http.server, os; port = int(os.environ['TFDEPLOY_ADDRESS'].rpartition(':')[2]); "
+    "http.server.HTTPServer(('', port), http.server.SimpleHTTPRequestHandler).serve_forever()"
+)
 EATER = """\
 import os, time
 eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
@@ -59,15 +65,16 @@ def told(outputs: dict[str, Any], hostname: str) -> dict[str, Any]:
 
 
 def test_names_flags_environment_and_outputs(project: Project) -> None:
-    project.write(JOB, TOLD)
+    project.write(f'{JOB}, services={{"store": {{"command": ["python", "-c", {STORE!r}]}}}}', TOLD)
     project.up()
     outputs = project.outputs()
 
-    assert [row["hostname"] for row in outputs["tasks"]] == HOSTNAMES
+    assert [row["hostname"] for row in outputs["tasks"]] == [*HOSTNAMES, "store-0"]
     assert {row["hostname"]: row["status"] for row in outputs["tasks"]} == {
         "ps-0": "stopped (run finished)",
         "worker-0": "succeeded",
         "worker-1": "succeeded",
+        "store-0": "stopped (run finished)",
     }
     assert outputs["state"] == "succeeded"
     assert outputs["metrics"] == {"accuracy": 0.5}
@@ -96,6 +103,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
                 "TFDEPLOY_TASK_INDEX": str(index),
                 "TFDEPLOY_PS_HOSTS": "ADDRESS",
                 "TFDEPLOY_WORKER_HOSTS": "ADDRESS,ADDRESS",
+                "TFDEPLOY_STORE_HOSTS": "ADDRESS",
                 "TFDEPLOY_CONTEXT": '{"a": [1]}',
                 "TF_CONFIG": {
                     "cluster": cluster,

@@ -10,6 +10,7 @@ from tfdeploy.agent.launch import task_environment
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine
+from tfdeploy.spec.backends import JOB_MAPPINGS
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 
 BOX = Machine("box", "Master", "local", "", cpus=8.0, memory=16 * 1024**3, gpus=("0", "1"))
@@ -20,7 +21,8 @@ _GOLDENS = Path(__file__).parent / "goldens"
 
 def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
     """A spec; by default the command is `python train.py`, and the backend is one that uses the groups of these arguments."""
-    own = [group for job in args.get("jobs", {}).values() if isinstance(job, dict) for group in job]
+    jobs = [job for mapping in JOB_MAPPINGS for job in args.get(mapping, {}).values()]
+    own = [group for job in jobs if isinstance(job, dict) for group in job]
     backend = "ec2" if "ec2" in (*args, *own) else "docker" if {"container", "docker"} & {*args, *own} else "local"
     defaults = (
         {"backend": backend}

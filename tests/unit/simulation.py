@@ -25,6 +25,7 @@ _PORTS = {
     "evaluator": 23_000,
     "gpu-worker": 24_000,
     "tensorboard": 6006,
+    "store": 26_000,
 }
 
 
@@ -50,6 +51,7 @@ class Launcher:
         self.exit: ExitReport | None = None
         self.ended = False
         self.quiet_seconds = 0.0
+        self.is_listening = False
         self.last: Order | None = None
         """The last order that it may follow while the controller is away."""
         self.restarted: list[EndedAttempt] = []
@@ -84,6 +86,7 @@ class Launcher:
             restarted=[replace(ended, exit=aged(ended.exit)) for ended in self.restarted],
             generation=self.generation,
             quiet_seconds=self.quiet_seconds if self.running else 0.0,
+            is_listening=self.is_listening and self.running,
             running_seconds=now - self.started if now and self.running and self.restarted else 0.0,
         )
 

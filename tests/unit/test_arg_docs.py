@@ -14,7 +14,7 @@ from tfdeploy.provider import Package, _python_name
 from tfdeploy.spec import docker, ec2
 from tfdeploy.spec.arg_docs import CLASSES, rows
 from tfdeploy.spec.backends import BACKENDS
-from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, JOB_GROUPS, JOB_KEYS, SUCCESS_RULES
+from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, JOB_GROUPS, JOB_KEYS, SERVICE_KEYS, SUCCESS_RULES
 from tfdeploy.spec.environment import RESTART_KEYS, Restart
 from tools.reference import reference
 
@@ -43,10 +43,15 @@ def test_defaults_are_shown_as_users_write_them() -> None:
 def test_a_shown_default_changes_nothing_when_it_is_set(row: Any) -> None:
     value = json.loads({"True": "true", "False": "false"}.get(row.default, row.default))
     base: dict[str, Any] = {"ps": 1, "workers": 1, "backend": "ec2" if row.name.startswith("ec2.") else "docker"}
+    service = {"command": ["redis-server"]}
+    if row.name.startswith("services."):  # a group of the cluster may be for services too
+        base["services"] = {"store": service}
     unset = spec(**base)
     arguments: Any = value
-    for part in reversed(row.name.replace("JOB", "worker").split(".")):
+    for part in reversed(row.name.replace("JOB", "worker").replace("NAME", "store").split(".")):
         arguments = {part: arguments}
+    if "services" in arguments:
+        arguments = {"services": {"store": {**service, **arguments["services"]["store"]}}}
     if row.name not in ("ps", "workers", "backend"):
         assert spec(**{**base, **arguments}) == unset
 
@@ -66,6 +71,7 @@ def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
         name: set(members) for name, members in JOB_GROUPS.items()
     }
     assert set(args.JobArgs.__annotations__) == set(JOB_KEYS)
+    assert set(args.ServiceArgs.__annotations__) == set(SERVICE_KEYS)
     assert set(args.RestartArgs.__annotations__) == set(RESTART_KEYS) == {field.name for field in fields(Restart)}
 
 

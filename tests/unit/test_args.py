@@ -29,6 +29,7 @@ EVERY: dict[str, Any] = {
     "gpu_workers": 1,
     "tensorboard": True,
     "jobs": {"worker": {"memory": "2GiB", "restart": {"maximum": 1}}},
+    "services": {"store": {"command": ["redis-server", "--port={port}"], "count": 2}},
     "metrics": {"accuracy": r"accuracy: (\S+)"},
     "until": {"accuracy": ">= 0.95"},
     "env": {"A": "1"},
@@ -141,7 +142,7 @@ def test_a_cluster_may_come_from_the_configuration_alone() -> None:
 
 
 GROUPS = ("elastic", "restart", "container", "docker", "ec2", "kubernetes")
-MAPPINGS = (*GROUPS, "jobs", "metrics", "until", "env", "secrets", "context")
+MAPPINGS = (*GROUPS, "jobs", "services", "metrics", "until", "env", "secrets", "context")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in MAPPINGS])

@@ -53,6 +53,8 @@ class RunJob(JsonData):
     """Empty: the run's command."""
     required: bool = True
     """Whether the failure of a task fails the run."""
+    service: bool = False
+    """Its tasks start before the others, have no part in the result or in `TF_CONFIG`, and are stopped with the run."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,10 @@ class RunSpec(JsonData):
     """The fewest seconds between two uploads of the newest checkpoint while the run trains; 0: only when it ends."""
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
+
+    def is_service(self, job: str) -> bool:
+        """Whether this is a job of services."""
+        return job in self.jobs and self.jobs[job].service
 
     def to_inputs(self) -> Dict[str, Any]:
         """As JSON for a state of Pulumi, which shows all of it for each change: without members that have their default, and with the

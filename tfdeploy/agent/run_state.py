@@ -124,6 +124,8 @@ class TaskState(JsonData):
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
     """Its launcher uploads artifacts."""
+    is_listening: bool = False
+    """That of a service: its program listens at the task's port."""
     lease: float = 0.0
     """As its launcher has reported it: `LauncherReport.lease`."""
     is_quiet: bool = False
@@ -285,6 +287,11 @@ class RunState(JsonData):
     def training_tasks(self) -> List[TaskState]:
         """All tasks except auxiliary ones."""
         return [task for task in self.tasks.values() if not task.is_auxiliary]
+
+    @property
+    def services(self) -> List[TaskState]:
+        """The tasks of services."""
+        return [task for task in self.tasks.values() if self.spec.is_service(task.job)]
 
     @property
     def barrier_passed(self) -> bool:

@@ -48,7 +48,7 @@ class EndedAttempt(JsonData):
 
 
 @dataclass(frozen=True)
-class LauncherReport(JsonData):
+class LauncherReport(SparseJsonData):
     """A launcher's state.
 
     A report of a new `instance` may have `run_id`, `attempt` and an `exit`: the program's end was stored on disk by the launcher
@@ -87,6 +87,8 @@ class LauncherReport(JsonData):
     """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
     quiet_seconds: float = 0.0
     """For how long its program has done nothing (`activity`), where an order asks for that. Launchers of 0.1.0 do not report it."""
+    is_listening: bool = False
+    """The program of a service listens at the task's port."""
     restarted: List[EndedAttempt] = field(default_factory=list)
     """While the controller was away, these attempts have ended, and the launcher itself has begun the one after each."""
 

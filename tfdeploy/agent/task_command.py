@@ -52,6 +52,7 @@ def placeholders(book: Sequence[TaskAddress], task: TaskAddress) -> Dict[str, st
     """The values of a task's placeholders."""
     job, index = role(book, task)
     return {
+        **{f"{name}_hosts": ",".join(hosts(book, name)) for name in sorted({role(book, entry)[0] for entry in book})},
         "job_name": job,
         "task_index": str(index),
         "ps_hosts": ",".join(hosts(book, "ps")),
@@ -59,6 +60,7 @@ def placeholders(book: Sequence[TaskAddress], task: TaskAddress) -> Dict[str, st
         "chief_hosts": ",".join(hosts(book, "chief")),
         "hostname": task.hostname,
         "address": task.address,
+        "port": task.address.rpartition(":")[2],
     }
 
 

@@ -16,6 +16,7 @@ from pulumi.runtime.config import CONFIG, get_config_env, is_config_secret
 from ..args import TensorFlowClusterArgs
 from ..errors import SpecError
 from ..spec.arg_reader import NEVER_SHOWN, unknown_remedy
+from ..spec.backends import JOB_MAPPINGS
 from ..spec.cluster import GROUPS
 from ..spec.environment import secret_texts
 from ..units import DURATION_FORM, seconds
@@ -106,7 +107,7 @@ def shown(key: str, value: Any) -> str:
         return "(an output)"
     if key == "env":
         value = _names_only(value)
-    if key == "jobs" and isinstance(value, Mapping):
+    if key in JOB_MAPPINGS and isinstance(value, Mapping):
         value = {job: _without_env_values(own) for job, own in value.items()}
     return value if isinstance(value, str) else json.dumps(value, default=lambda _: "(an output)", ensure_ascii=False)
 

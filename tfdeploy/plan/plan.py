@@ -315,19 +315,21 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
 
 def _content_id(spec: ClusterSpec, inventory: Inventory, code: str) -> str:
     """What names the run: a hash of what determines the training."""
+    services = {job.name: list(job.command) for job in spec.jobs if job.is_service}
     content = {
         "command": list(spec.command),  # the entry point of an image is not known everywhere
         "code": code,
         "env": dict(spec.env),
         **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
         "jobs_env": {job.name: dict(job.env) for job in spec.training_jobs if job.env},
+        **({"services": services} if services else {}),
         "requirements": list(spec.requirements),
         "data_dir": spec.data_dir,
         "context": spec.context,
         "run_id": spec.run_id,
         "resume_from": spec.resume_from,
         **({"image": inventory.image} if inventory.image else {}),
-        **({"serve": True} if any(job.command for job in spec.training_jobs) else {}),
+        **({"serve": True} if any(job.command and not job.is_service for job in spec.training_jobs) else {}),
         **({"master": True} if spec.tf_config_master else {}),
         **({"flags": spec.flags} if spec.flags != task_command.AUTO else {}),
     }
@@ -383,4 +385,4 @@ def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> floa
 def _job(job: JobSpec) -> run_spec.RunJob:
     policy = job.restart
     restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required)
+    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required, job.is_service)

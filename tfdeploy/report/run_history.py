@@ -13,6 +13,7 @@ from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..agent.task_command import shown_command
 from ..receipts import Receipt, RunOutcome
+from ..spec.backends import JOB_MAPPINGS
 from ..units import counted, dollars, moment, text_of_number, text_of_seconds, text_of_size
 from .events import result_text
 from .report import metric_text, metric_value
@@ -167,7 +168,18 @@ def changes(older: StoredRun, newer: StoredRun) -> list[str]:
 
 
 _IN_RECORD = frozenset(
-    (*_FIELDS.values(), "env", "jobs", "secrets", "ps", "workers", "gpu_workers", "chief", "evaluator", "tensorboard")
+    (
+        *_FIELDS.values(),
+        "env",
+        *JOB_MAPPINGS,
+        "secrets",
+        "ps",
+        "workers",
+        "gpu_workers",
+        "chief",
+        "evaluator",
+        "tensorboard",
+    )
 )
 """Arguments that are compared by what the record has of them."""
 
@@ -192,9 +204,12 @@ def flat_options(options: Mapping[str, str]) -> dict[str, str]:
         if name not in _IN_RECORD:
             group = _group(text)
             flat |= {name: text} if group is None else {f"{name}.{key}": str(value) for key, value in group.items()}
-    for job, own in (_group(options.get("jobs", "")) or {}).items():
-        if isinstance(own, dict):
-            flat |= {f"jobs.{job}.{key}": str(value) for key, value in own.items() if key not in ("command", "env")}
+    for jobs in JOB_MAPPINGS:
+        for job, own in (_group(options.get(jobs, "")) or {}).items():
+            if isinstance(own, dict):
+                flat |= {
+                    f"{jobs}.{job}.{key}": str(value) for key, value in own.items() if key not in ("command", "env")
+                }
     return flat
 
 

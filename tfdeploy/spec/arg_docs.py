@@ -25,6 +25,7 @@ CLASSES: Mapping[str, str] = {
     "jobs.JOB.container.": "JobContainerArgs",
     "jobs.JOB.ec2.": "JobEc2Args",
     "jobs.JOB.kubernetes.": "JobKubernetesArgs",
+    "services.NAME.": "ServiceArgs",
     "container.": "ContainerArgs",
     "docker.": "DockerArgs",
     "ec2.": "Ec2Args",
@@ -36,6 +37,7 @@ _SPECS: Mapping[str, tuple[type, ...]] = {
     "TensorFlowClusterArgs": (ClusterSpec,),
     "RestartArgs": (Restart,),
     "JobArgs": (JobSpec,),
+    "ServiceArgs": (JobSpec,),
     "ContainerArgs": (ContainerSpec, JobContainerSpec),
     "DockerArgs": (DockerSpec,),
     "Ec2Args": (Ec2Spec, InstanceSpec),
@@ -50,6 +52,7 @@ _COUNTS = {
     "chief": "False",
     "evaluator": "False",
     "tensorboard": "False",
+    "count": "1",
 }
 """Defaults of the arguments that count tasks."""
 
@@ -82,7 +85,7 @@ def docstrings(module: str, name: str) -> tuple[tuple[str, str, str], ...]:
 
 def default(owner: str, name: str) -> str:
     """The default of an argument, from the dataclasses of `spec/`."""
-    if owner == "TensorFlowClusterArgs" and name in _COUNTS:
+    if name in _COUNTS:
         return _COUNTS[name]
     for spec in _SPECS.get(owner, ()):
         for field in fields(spec):
@@ -118,9 +121,12 @@ def _type(annotation: str) -> str:
 
 def _docstrings(module: str, name: str) -> Iterator[tuple[str, str, str]]:
     tree = ast.parse((Path(__file__).parents[1] / f"{module}.py").read_text())
-    owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    owner = classes[name]
     yield "", "", ast.get_docstring(owner) or ""
-    for item, following in zip(owner.body, owner.body[1:], strict=False):
-        if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
-            text = ast.literal_eval(following.value)
-            yield ast.unparse(item.target), ast.unparse(item.annotation), " ".join(text.split())
+    inherited = [classes[base.id].body for base in owner.bases if isinstance(base, ast.Name) and base.id in classes]
+    for body in (owner.body, *inherited):
+        for item, following in zip(body, body[1:], strict=False):
+            if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
+                text = ast.literal_eval(following.value)
+                yield ast.unparse(item.target), ast.unparse(item.annotation), " ".join(text.split())

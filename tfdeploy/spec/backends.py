@@ -47,6 +47,9 @@ def _ec2_place(settings: Mapping[str, str]) -> str:
 
 DEFAULT_BACKEND = "local"
 
+JOB_MAPPINGS = ("jobs", "services")
+"""The arguments that are mappings of jobs, each with groups of its own."""
+
 BACKENDS: dict[str, BackendEntry] = {
     "local": BackendEntry("tfdeploy.backends.local.backend"),
     "docker": BackendEntry(

@@ -14,7 +14,7 @@ from ..agent.task_command import AGENT, ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic, kubernetes
 from .arg_reader import ArgReader, refuse_deep
-from .backends import BACKENDS, DEFAULT_BACKEND
+from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
@@ -22,6 +22,12 @@ from .kubernetes import KubernetesSpec, PodSpec
 
 JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
+
+
+def job_rank(job: str) -> int:
+    """The place of a job among those of a cluster, in the order in which tasks are updated; services come first."""
+    return JOBS.index(job) if job in JOBS else -1
+
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "container": docker.KEYS,
@@ -57,6 +63,11 @@ MOST_LOG_LINES = 20_000
 
 MOST_PATTERNS = 100
 """The patterns of `artifacts`."""
+
+SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+_RESERVED = (*JOBS, "master", "controller", "task")
+"""Names of other jobs, of other tasks, and of TensorFlow's own."""
 
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
@@ -104,6 +115,7 @@ class JobSpec:
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
     required: bool = True
+    is_service: bool = False
 
     @property
     def stem(self) -> str:
@@ -166,7 +178,7 @@ class ClusterSpec:
 
     @property
     def training_jobs(self) -> tuple[JobSpec, ...]:
-        """All jobs but TensorBoard, which takes no part in the training."""
+        """All jobs but TensorBoard, which takes no part in the training. Services are among them."""
         return tuple(job for job in self.jobs if job.name != TENSORBOARD)
 
     def job(self, name: str) -> JobSpec | None:
@@ -251,9 +263,10 @@ def _log_lines(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
 
 def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
     used = BACKENDS[spec.backend].groups
-    own = args.mapping("jobs", values=Mapping)
     set_groups = [group for group in GROUPS if args.args.get(group)]
-    set_groups += [f"jobs.{job}.{group}" for job in own for group in JOB_GROUPS if own[job].get(group)]
+    for mapping in JOB_MAPPINGS:
+        own = args.mapping(mapping, values=Mapping)
+        set_groups += [f"{mapping}.{job}.{group}" for job in own for group in JOB_GROUPS if own[job].get(group)]
     unused = tuple(group for group in set_groups if group.rpartition(".")[2] not in used)
     job_fields = [field for group, field in _JOB_FIELDS.items() if group not in used]
     jobs = tuple(_emptied(job, job_fields) for job in spec.jobs)
@@ -285,6 +298,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
 
 
 JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
+SERVICE_KEYS = ("command", "count", *JOB_KEYS)
 _TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container", "kubernetes")
 
 
@@ -307,7 +321,8 @@ def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
         if name not in existing:
             remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
             raise args.error(f"jobs.{name}", "the cluster does not have this job", remedy)
-    _refuse_counts(args, counts)
+    services = args.mapping("services", values=Mapping)
+    _refuse_counts(args, counts, sum(_service_counts(args, services)))
     container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
     common = JobSpec(
         "",
@@ -320,12 +335,14 @@ def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
     jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
     if args.boolean("standalone_servers") and args.strings("command"):
         jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=_SERVER) for job in jobs]
+    jobs += [_service(args, name, services[name], common) for name in services]
     return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
 
 
-def _refuse_counts(args: ArgReader, counts: Mapping[str, int]) -> None:
-    if sum(counts.values()) > MOST_TASKS:
-        wrong = f"the cluster has {sum(counts.values())} tasks, and at most {MOST_TASKS} in all are proven to work"
+def _refuse_counts(args: ArgReader, counts: Mapping[str, int], services: int) -> None:
+    total = sum(counts.values()) + services
+    if total > MOST_TASKS:
+        wrong = f"the cluster has {total} tasks, and at most {MOST_TASKS} in all are proven to work"
         raise args.error("workers", wrong, "Ask for fewer tasks, or use several clusters.")
     if not any(counts.values()):
         raise args.error("workers", "the cluster has no task", "Set workers=1 or more.")
@@ -347,17 +364,53 @@ def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> Jo
     return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
 
 
+def _service_reader(args: ArgReader, name: str, own: Mapping[str, Any]) -> ArgReader:
+    return ArgReader(args.cluster, own, f"{args.prefix}services.{name}.")
+
+
+def _service_counts(args: ArgReader, services: Mapping[str, Mapping[str, Any]]) -> list[int]:
+    return [_service_reader(args, name, own).integer("count", 1, 1, MOST_TASKS) for name, own in services.items()]
+
+
+def _service(args: ArgReader, name: str, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+    """The cluster's placement constraints do not apply to it: they are for the tasks of the training."""
+    if not SERVICE_NAME.fullmatch(name):
+        remedy = "Use lower case letters, digits and underscores, such as feature_server."
+        raise args.error(f"services.{name}", "is not a valid name", remedy)
+    if name in _RESERVED:
+        raise args.error(f"services.{name}", "is the name of something else", "Choose another name.")
+    reader = _service_reader(args, name, own)
+    reader.refuse_unknown("a setting of a service", SERVICE_KEYS, JOB_GROUPS)
+    command = reader.strings("command")
+    if not command or not command[0].strip():
+        raise reader.error(
+            "command", "is missing", 'Set the program and its arguments, such as ["python", "serve.py"].'
+        )
+    refuse_too_long(reader, "command", "".join(command))
+    anywhere = replace(
+        common,
+        restart=restart_policy(args, Restart(on=("any",))),
+        container=replace(common.container, placement=()),
+        instance=ec2.on_demand(common.instance),
+    )
+    count = reader.integer("count", 1, 1, MOST_TASKS)
+    return replace(_job_of(reader, name, count, anywhere), command=command, is_service=True)
+
+
 def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
     job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
     job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
-    port = job.integer("port", 0, 1, 65535)
-    if port + count - 1 > 65535:
-        raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
-    required = job.boolean("required", default=True)
-    if not required and name != EVALUATOR:
+    if not job.boolean("required", default=True) and name != EVALUATOR:
         raise job.error(
             "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
         )
+    return _job_of(job, name, count, common)
+
+
+def _job_of(job: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
+    port = job.integer("port", 0, 1, 65535)
+    if port + count - 1 > 65535:
+        raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
     instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
     return JobSpec(
         name=name,
@@ -371,7 +424,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
         container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
         instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
         pod=kubernetes.pod_spec(job.group("kubernetes", kubernetes.JOB_KEYS), common.pod),
-        required=required,
+        required=job.boolean("required", default=True),
     )
 
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .backends import BACKENDS, DEFAULT_BACKEND
+from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 
 _FOLDERS = ("train_dir", "data_dir")
-_PART_OF_RUN = re.compile(r"(env|jobs\.\w+\.env|context)\..+|command\[[1-9][0-9]*\]|run_id|train_dir|data_dir")
+_JOB = rf"(({'|'.join(JOB_MAPPINGS)})\.\w+\.)?"
+_PART_OF_RUN = re.compile(rf"({_JOB}env|context)\..+|{_JOB}command\[[1-9][0-9]*\]|run_id|train_dir|data_dir")
 
-_IMAGE = re.compile(r"(jobs\.\w+\.)?container\.image")
+_IMAGE = re.compile(rf"{_JOB}container\.image")
 
 
 class Unknown(str):
@@ -67,11 +68,11 @@ def without_unused(args: Mapping[str, Any]) -> dict[str, Any]:
     def pruned(values: Mapping[str, Any]) -> dict[str, Any]:
         return {key: _pruned_group(value) if key in unused else value for key, value in values.items()}
 
-    jobs = args.get("jobs")
-    if not isinstance(jobs, Mapping):
-        return pruned(args)
-    own = {job: pruned(values) if isinstance(values, Mapping) else values for job, values in jobs.items()}
-    return {**pruned(args), "jobs": own}
+    def pruned_jobs(jobs: Mapping[str, Any]) -> dict[str, Any]:
+        return {job: pruned(values) if isinstance(values, Mapping) else values for job, values in jobs.items()}
+
+    own = {key: pruned_jobs(args[key]) for key in JOB_MAPPINGS if isinstance(args.get(key), Mapping)}
+    return {**pruned(args), **own}
 
 
 def _pruned_group(group: Any) -> Any:

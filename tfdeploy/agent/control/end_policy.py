@@ -55,7 +55,7 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     succeeds when all deciding tasks have; where all tasks serve, when all of them have.
     """
     required = [task for task in run.training_tasks if not may_fail(run, task)]
-    tasks = deciding_tasks(run) or run.training_tasks
+    tasks = deciding_tasks(run) or [task for task in run.training_tasks if not run.spec.is_service(task.job)]
     has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
     succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
     failed = [task for task in required if task.state in DEAD and task.since < succeeded_at]
@@ -106,9 +106,12 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     After the success of the program, the evaluator has `evaluator_timeout` seconds to evaluate the last checkpoint, and the other
     workers have `worker_timeout` seconds to end by themselves, unless they do nothing. Meanwhile the parameter servers serve these
     workers; so they do when `until` or the budget stops workers, which have `grace` seconds to save the variables. When the user stops
-    the run, or at its time limit, no task has time left.
+    the run, or at its time limit, no task has time left. A service runs for as long as any other task.
     """
     result = run.result
+    if result is not None and run.spec.is_service(task.job):
+        others = (other for other in run.training_tasks if other.job != "ps" and not run.spec.is_service(other.job))
+        return _has_started(run, task) and any(_ends_by_itself(run, other, now) for other in others)
     if result is not None and result.cause in (UNTIL, BUDGET):
         is_needed = task.job == "ps" and any(_trains(run, other) for other in run.training_tasks)
         return is_needed and _has_started(run, task) and now < result.at + run.spec.grace
@@ -118,6 +121,11 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
         return run.barrier_passed and task.state not in FINAL and not task.is_quiet
     workers = [task] if task.job != "ps" else run.training_tasks
     return _has_started(run, task) and any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+
+
+def _ends_by_itself(run: RunState, task: TaskState, now: float) -> bool:
+    """Whether this task is given time after the end of the run, and its program still runs."""
+    return task.state not in FINAL and may_finish(run, task, now)
 
 
 def end_of_time(run: RunState, task: TaskState) -> float:

@@ -34,7 +34,7 @@ from . import artifact_uploads, elastic
 from .absence import adopt_attempts, is_hearing, listen_again
 from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
-from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
+from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
 from .until_metrics import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
@@ -89,6 +89,7 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.attempt != task.attempt or task.state in FINAL:
         return happened
     task.started = report.started or task.started
+    task.is_listening = report.is_listening and report.phase == sync.RUNNING
     task.is_quiet = task.is_quiet or has_nothing_to_do(run, task, report.quiet_seconds)
     if report.phase == sync.RUNNING and task.state != RUNNING:
         return [*happened, apply_start(task, now - report.running_seconds)]
@@ -331,13 +332,20 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
     if task.is_auxiliary:
         book = [TaskAddress(hostname, task.job, task.index, task.address)]
         return Order(sync.RUN, grace, run_id, task.attempt, address_book=book)
-    if not run.barrier_passed or run.address_book.get(hostname, task.address) != task.address:
+    if _has_to_wait(run, task, now):
         return wait
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
         # It has its address book, which is long for many tasks.
         upload = artifact_uploads.checkpoints_from(run, hostname)
         return Order(sync.RUN, grace, run_id, task.attempt, upload=upload, observe_activity=is_observed(run, task))
     return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
+
+
+def _has_to_wait(run: RunState, task: TaskState, now: float) -> bool:
+    """Whether a task that is ready does not start yet: for the start barrier, or for services."""
+    if not run.barrier_passed or run.address_book.get(task.hostname, task.address) != task.address:
+        return True
+    return task.state != RUNNING and not run.spec.is_service(task.job) and bool(starting_services(run, now))
 
 
 def resume_run(run: RunState, now: float) -> None:

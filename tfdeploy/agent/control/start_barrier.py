@@ -1,5 +1,5 @@
 """The start barrier: no training task starts its program until all of them are ready, or, in an elastic run that has started before,
-until all that are not optional are. Pure."""
+until all that are not optional are. Services start first. Pure."""
 
 from typing import List, Optional
 
@@ -18,6 +18,9 @@ from ..run_state import (
     TaskState,
 )
 from . import elastic
+
+LISTEN_SECONDS = 10.0
+"""The other tasks wait so long for a service that runs to listen at its port: it may be one that listens nowhere."""
 
 
 def next_attempt(run: RunState, task: TaskState) -> None:
@@ -45,15 +48,23 @@ def tasks_not_ready(run: RunState) -> List[str]:
     return [task.hostname for task in elastic.awaited_tasks(run) if not task.ready and task.state not in FINAL]
 
 
+def starting_services(run: RunState, now: float) -> List[str]:
+    """The hostnames of the services that the other tasks wait for: those that neither listen nor have ended."""
+    services = (task for task in run.services if task.state not in FINAL and not task.is_listening)
+    return [task.hostname for task in services if task.state != RUNNING or now - task.since < LISTEN_SECONDS]
+
+
 def advance_barrier(run: RunState, now: float) -> List[Event]:
     if not run.training_tasks:  # all were removed
         return []
     absent = tasks_not_ready(run)
+    services = starting_services(run, now)
     for task in run.training_tasks:
         if task.state in (SCHEDULED, STARTING, WAITING):
+            awaited = absent if not run.barrier_passed else [] if run.spec.is_service(task.job) else services
             if task.ready:
-                task.state = WAITING if absent and not run.barrier_passed else STARTING
-            task.reason, task.waiting_for = "", absent[0] if task.state == WAITING else ""
+                task.state = WAITING if awaited else STARTING
+            task.reason, task.waiting_for = "", awaited[0] if awaited and task.state == WAITING else ""
     elastic.remember_addresses(run)
     addresses = elastic.known_addresses(run)
     if run.barrier_passed and not absent and addresses != run.address_book:

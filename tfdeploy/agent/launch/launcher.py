@@ -19,7 +19,7 @@ from .. import sync, task_command
 from ..control.order_changes import CALL_SECONDS, ChangeWatch
 from ..polling import Backoff, wait_until
 from ..record.log_lines import STDERR, entry
-from ..run_spec import RunSpec
+from ..run_spec import RunSpec, TaskSpec
 from ..run_state import TaskExit
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order
@@ -30,7 +30,7 @@ from . import docker_env, workdir
 from .last_order import LastOrder
 from .lease import Lease, boot_seconds
 from .parent_death import NOT_FOUND, die_with_parent, yield_to_programs
-from .ports import Port, PortTaken
+from .ports import Port, PortTaken, is_listening
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
 from .uploads import Uploads
@@ -68,6 +68,7 @@ class Launcher:
             can_upload=True,
         )
         self._port = Port(settings.host)
+        self._has_listened = False
         self._program = Program(self._folder)
         self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
         self._last_order = LastOrder()
@@ -132,7 +133,16 @@ class Launcher:
             problem=self._problem or self._uploads.problem,
             dropped_bytes=program.dropped.size + lost,
             dropped_lines=program.dropped.lines,
+            is_listening=self._is_listening(),
         )
+
+    def _is_listening(self) -> bool:
+        """Whether the program of a service listens, or has listened, at the task's port."""
+        if not self._program.is_running or self._spec is None:
+            return False
+        if not self._has_listened and self._spec.is_service(TaskSpec.of(self._settings.hostname).job):
+            self._has_listened = is_listening(self._settings.host, self._port.number)
+        return self._has_listened
 
     def _sync(self, report: LauncherReport) -> Optional[Order]:
         """The next order; None without a response. The program's end is reported after all of its output has been shipped."""
@@ -311,6 +321,7 @@ class Launcher:
     def _start(self, order: Order, spec: RunSpec) -> None:
         if self._spool is None:
             return
+        self._has_listened = False
         task = next(task for task in order.address_book if task.hostname == self._settings.hostname)
         self._settings = _with_latest_limits(self._settings, self._folder / "task.json")
         name = ""

@@ -10,6 +10,8 @@ from typing import AbstractSet, Dict, List, Optional
 PORTS = range(20000, 32000)
 """The ports to choose from, below those that Linux uses for outgoing connections (32768 and up)."""
 
+_CONNECT_SECONDS = 1.0
+
 MAX_HELD = 256
 """How many ports `PortReservations` reserves: each is an open file, of 1,024 that a process may usually have. Further ports are chosen,
 but another program may take them: the worker's launcher reports another one then."""
@@ -71,6 +73,15 @@ def is_bindable(number: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def is_listening(host: str, number: int) -> bool:
+    """Whether a program accepts connections at this address."""
+    try:
+        socket.create_connection((host, number), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 class PortReservations:

@@ -18,11 +18,15 @@ CLUSTER_JOBS = ("chief", "ps", "worker")
 def has_tf_config(book: Sequence[TaskAddress], task: TaskAddress, spec: RunSpec) -> bool:
     """Whether a task has `TF_CONFIG`. A program that is alone trains without a cluster: an Estimator and several strategies refuse a
     cluster of one worker. The rule is TFJob's (`isDistributed` in training-operator 1.9, pkg/controller.v1/tensorflow/util.go).
-    TensorBoard is not part of the training, and a server of TensorFlow needs its own address."""
-    if task.job == TENSORBOARD:
+    TensorBoard and services are not part of the training, and a server of TensorFlow needs its own address."""
+    if not _trains(task, spec):
         return False
-    is_alone = sum(entry.job != TENSORBOARD for entry in book) == 1
+    is_alone = sum(_trains(entry, spec) for entry in book) == 1
     return not is_alone or bool(spec.jobs[task.job].command)
+
+
+def _trains(task: TaskAddress, spec: RunSpec) -> bool:
+    return task.job != TENSORBOARD and not spec.is_service(task.job)
 
 
 def tf_config(book: Sequence[TaskAddress], task: TaskAddress, spec: RunSpec) -> str:
@@ -58,6 +62,9 @@ def environment(
         "TFDEPLOY_TASK_INDEX": values["task_index"],
         "TFDEPLOY_PS_HOSTS": values["ps_hosts"],
         "TFDEPLOY_WORKER_HOSTS": values["worker_hosts"],
+        **{
+            f"TFDEPLOY_{job.upper()}_HOSTS": values.get(f"{job}_hosts", "") for job in spec.jobs if spec.is_service(job)
+        },
         "TFDEPLOY_RUN": spec.id,
         "TFDEPLOY_DATA_DIR": spec.data_dir,
         "TFDEPLOY_TRAIN_DIR": spec.train_dir,

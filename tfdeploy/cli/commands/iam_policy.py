@@ -14,6 +14,7 @@ from ... import registry
 from ...backends.base import load
 from ...errors import SpecError
 from ...registry import Entry
+from ...spec.backends import JOB_MAPPINGS
 from ...spec.ec2 import CONNECTIVITIES, NEW, SSM
 from ..common import print_json, print_message
 from ..pulumi import places, project_name, settings
@@ -116,8 +117,8 @@ def _groups(arguments: Mapping[str, str]) -> list[Mapping[str, Any]]:
             group[last].update(value)
         else:
             group[last] = value
-    jobs = groups.get("jobs")
-    owners = [groups, *(jobs.values() if isinstance(jobs, dict) else ())]
+    jobs = [groups[key] for key in JOB_MAPPINGS if isinstance(groups.get(key), dict)]
+    owners = [groups, *(job for mapping in jobs for job in mapping.values())]
     members = [owner.get("ec2") for owner in owners if isinstance(owner, dict)]
     return [member for member in members if isinstance(member, dict)]
 

@@ -1,0 +1,109 @@
+"""Services: programs that the training needs, which start before it, have no part in its result, and end with the run."""
+
+import json
+import os
+import signal
+import sys
+
+from tests.components.conftest import WAITS, Standing
+from tests.waiting import until
+
+STORE = """
+import json, os, pathlib, socketserver, sys
+from steps import begin, here, wait_for
+
+number = begin()
+wait_for("listen")
+values = {}
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            name, _, value = line.decode().strip().partition("=")
+            if value:
+                values[name] = value
+            self.wfile.write((values.get(name, "") + "\\n").encode())
+
+(here / "environment").write_text(json.dumps({**os.environ, "arguments": sys.argv[1:]}))
+print("store", number, "has started", flush=True)
+socketserver.ThreadingTCPServer.allow_reuse_address = True
+with socketserver.ThreadingTCPServer(("127.0.0.1", int(sys.argv[1])), Handler) as server:
+    server.serve_forever()
+"""
+
+TRAINS = """
+import json, os, pathlib, socket, sys, time
+from steps import begin, here, hostname, wait_for
+
+begin()
+
+def ask(text):
+    host, _, port = os.environ["TFDEPLOY_STORE_HOSTS"].partition(":")
+    with socket.create_connection((host, int(port))) as connection, connection.makefile("rw") as stream:
+        stream.write(text + "\\n")
+        stream.flush()
+        return stream.readline().strip()
+
+assert ask(hostname + "=1") == "1", "at the first attempt"
+print(json.dumps({"arguments": sys.argv[1:], "cluster": json.loads(os.environ["TF_CONFIG"])["cluster"]}), flush=True)
+wait_for("killed")
+while True:
+    try:
+        assert ask(hostname) == "", "another store"
+        break
+    except OSError:
+        time.sleep(0.05)
+wait_for("gate")
+"""
+
+
+def write_store(cluster: Standing) -> None:
+    """The program of the service, beside that of the training."""
+    code = cluster.folder / "code"
+    code.mkdir()
+    (code / "store.py").write_text(STORE)
+
+
+def store(**settings: object) -> dict[str, dict[str, object]]:
+    """The argument `services` with a store."""
+    return {"store": {"command": [sys.executable, "store.py", "{port}", "{worker_hosts}"], **settings}}
+
+
+def test_a_service_is_there_before_the_training_and_until_its_end(cluster: Standing) -> None:
+    write_store(cluster)
+    command = [sys.executable, "program.py", "{store_hosts}"]
+    restart = {"maximum": 3, "backoff": "0"}
+    cluster.up(TRAINS, command=command, ps=1, workers=2, restart=restart, services=store(), success="all-workers")
+    cluster.until_started("store-0", 1)
+    cluster.until_status("worker-0", "waiting for store-0")
+    assert not cluster.started("worker-0")
+    cluster.open("listen")
+    cluster.until_running("worker-0", "worker-1", "ps-0")
+
+    book = cluster.job().address_book
+    environment = json.loads((cluster.folder / "environment").read_text())
+    assert environment["arguments"] == [book["store-0"].rpartition(":")[2], f"{book['worker-0']},{book['worker-1']}"]
+    assert "TF_CONFIG" not in environment
+    assert environment["TFDEPLOY_STORE_HOSTS"] == book["store-0"]
+    told = json.loads(until(lambda: cluster.output("worker-1").decode(), "its output"))
+    assert told["arguments"][0] == book["store-0"]
+    assert told["cluster"] == {"ps": [book["ps-0"]], "worker": [book["worker-0"], book["worker-1"]]}
+
+    os.kill(cluster.started("store-0")[0], signal.SIGKILL)
+    cluster.open("killed")
+    cluster.until_started("store-0", 2)
+    cluster.open("gate")
+    report = cluster.until_state("succeeded")
+    assert {row["hostname"]: row["status"] for row in report.tasks}["store-0"].startswith("stopped")
+    assert cluster.output("store-0") == b"store 1 has started\nstore 2 has started\n"
+    assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1")] == [1, 1, 1]
+
+
+def test_a_service_that_fails_for_good_fails_the_run_unless_it_is_not_required(cluster: Standing) -> None:
+    fails = {"broken": {"command": [sys.executable, "-c", "raise SystemExit(3)"], "restart": {"maximum": 0}}}
+    cluster.up(WAITS, workers=1, services=fails)
+    assert "broken-0" in cluster.until_state("failed").status
+    cluster.up(WAITS, workers=1, services={"broken": {**fails["broken"], "required": False}}, run_id="again")
+    cluster.until_running("worker-0")
+    cluster.open("gate")
+    cluster.until_state("succeeded")
