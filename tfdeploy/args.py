@@ -133,11 +133,10 @@ class JobArgs(TypedDict, total=False):
 
 
 class ServiceArgs(JobArgs, total=False):
-    """A program that the training needs, such as a store or a feature server; and the settings of a job."""
+    """A program that the training needs. Its further settings are those of a job."""
 
     command: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """The program and its arguments, which has to listen at {address} or at {port} of all addresses. Placeholders as in the cluster's
-    command. Required."""
+    """The program and its arguments, with placeholders as in the cluster's command. It has to listen at {port}. Required."""
 
     count: pulumi.Input[int]
     """The number of its tasks."""
@@ -395,11 +394,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """Settings of single jobs: chief, ps, worker, gpu_worker, evaluator, tensorboard."""
 
     services: dict[str, ServiceArgs]
-    """Programs that the training needs, by name: {"store": {"command": ["python", "store.py", "--port={port}"]}} is the task store-0.
-    The other tasks start when the services listen at their ports, or run for 10 s, and reach them by {store_hosts} and
-    $TFDEPLOY_STORE_HOSTS. Services have no part in `TF_CONFIG` and in the result, but one that fails for good fails the run, unless
-    `required` is False; by default it is restarted after any failure. They are stopped when the run has ended. A changed command is a
-    new run."""
+    """Programs that the training needs, such as a store: {"store": {"command": ["redis-server", "--port={port}"]}} is the task
+    store-0, which others reach by {store_hosts} or $TFDEPLOY_STORE_HOSTS. Services start first and end with the run, of which they
+    do not decide the result; by default they are restarted after any failure. A changed command is a new run."""
 
     metrics: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Metrics by name: a regular expression that is searched in the log of the tasks that decide success, then in the other logs. The

@@ -118,7 +118,9 @@ def outputs(title: str, module: str, name: str) -> str:
 def arguments(prefix: str, name: str) -> str:
     """A heading, the class's docstring, and a list of its arguments with their defaults."""
     about = docstrings("args", name)[0][2]
-    items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in rows(name)]
+    inherited = rows("JobArgs") if name == "ServiceArgs" else ()
+    own = [row for row in rows(name) if row not in inherited]
+    items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in own]
     return _section(f"`{prefix.rstrip('.')}`: {name}" if prefix else name, about, items)
 
 

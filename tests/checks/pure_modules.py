@@ -10,6 +10,7 @@ PURE = (
     "spec.elastic",
     "spec.kubernetes",
     "spec.cluster",
+    "spec.jobs",
     "plan.commands",
     "plan.constraints",
     "plan.default_exclusions",

@@ -77,8 +77,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
         "store-0": "stopped (run finished)",
     }
     assert outputs["state"] == "succeeded"
-    assert outputs["metrics"] == {"accuracy": 0.5}
-    assert outputs["endpoints"] == {}, "nothing listens after the run"
+    assert (outputs["metrics"], outputs["endpoints"]) == ({"accuracy": 0.5}, {}), "nothing listens after the run"
     assert all(ADDRESS.fullmatch(row["address"]) for row in outputs["tasks"])
     assert all(sorted(row) == COLUMNS for row in outputs["tasks"])
     assert all(row["container"] and row["machine"] and row["created"].endswith("Z") for row in outputs["tasks"])

@@ -12,7 +12,7 @@ from ..agent.run_spec import RunSpec
 from ..agent.run_state import UNKNOWN, RunState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError, Unreachable
-from ..spec.cluster import job_rank
+from ..spec.jobs import job_rank
 from . import controller_calls, lost_record
 from .base import (
     CONTROLLER,

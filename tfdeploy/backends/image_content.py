@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..errors import BundleError, SpecError
 from ..plan.code_bundle import collect
-from ..spec.cluster import ClusterSpec, JobSpec
+from ..spec.cluster import ClusterSpec
+from ..spec.jobs import JobSpec
 
 DEFAULT_VERSION = "2.20.0"
 DEFAULT_IMAGE = f"tensorflow/tensorflow:{DEFAULT_VERSION}"

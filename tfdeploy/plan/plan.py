@@ -12,7 +12,8 @@ from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
 from ..spec.backends import BACKENDS
-from ..spec.cluster import ClusterSpec, JobSpec
+from ..spec.cluster import ClusterSpec
+from ..spec.jobs import JobSpec
 from ..spec.unknown_values import Unknown, is_known
 from ..units import counted, text_of_number, text_of_seconds
 from .change import CREATE, DELETE, UPDATE, Change, detail

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from .. import args
 from ..units import text_of_seconds
-from .cluster import ClusterSpec, JobSpec
+from .cluster import ClusterSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart
+from .jobs import JobSpec
 from .kubernetes import KubernetesSpec, PodSpec
 
 CLASSES: Mapping[str, str] = {
@@ -126,7 +128,7 @@ def _docstrings(module: str, name: str) -> Iterator[tuple[str, str, str]]:
     yield "", "", ast.get_docstring(owner) or ""
     inherited = [classes[base.id].body for base in owner.bases if isinstance(base, ast.Name) and base.id in classes]
     for body in (owner.body, *inherited):
-        for item, following in zip(body, body[1:], strict=False):
+        for item, following in pairwise(body):
             if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
                 text = ast.literal_eval(following.value)
                 yield ast.unparse(item.target), ast.unparse(item.annotation), " ".join(text.split())

@@ -9,25 +9,17 @@ from ..agent.control.until_metrics import COMPARISONS
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
-from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
-from ..agent.task_command import AGENT, ALWAYS, AUTO, NEVER
+from ..agent.run_state import TENSORBOARD, WORKERS
+from ..agent.task_command import ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic, kubernetes
 from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
-from .docker import ContainerSpec, DockerSpec, JobContainerSpec
-from .ec2 import Ec2Spec, InstanceSpec
-from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
-from .kubernetes import KubernetesSpec, PodSpec
-
-JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
-"""The jobs of a cluster in the order in which tables list them."""
-
-
-def job_rank(job: str) -> int:
-    """The place of a job among those of a cluster, in the order in which tasks are updated; services come first."""
-    return JOBS.index(job) if job in JOBS else -1
-
+from .docker import ContainerSpec, DockerSpec
+from .ec2 import Ec2Spec
+from .environment import context, refuse_too_long, secret_environment, secrets
+from .jobs import JOB_GROUPS, MOST_TASKS, SERVER, JobSpec, jobs_of
+from .kubernetes import KubernetesSpec
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "container": docker.KEYS,
@@ -37,12 +29,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """The groups of arguments and their members."""
 
-JOB_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "container": docker.JOB_KEYS,
-    "ec2": ec2.JOB_KEYS,
-    "kubernetes": kubernetes.JOB_KEYS,
-}
-"""The same for the arguments of one job."""
 
 _JOB_FIELDS: Mapping[str, str] = {"container": "container", "ec2": "instance", "kubernetes": "pod"}
 """A group to the field of `JobSpec` that has it."""
@@ -55,8 +41,6 @@ SUCCESS_RULES = ("chief", "worker-0", "all-workers")
 
 LONGEST_NAME = 40
 
-MOST_TASKS = 1_000
-"""All tasks of a cluster: so many are proven (bench/ and tests/unit/agent)."""
 
 MOST_LOG_LINES = 20_000
 """`log_lines` of all tasks together: each update stores them in Pulumi's state."""
@@ -64,15 +48,6 @@ MOST_LOG_LINES = 20_000
 MOST_PATTERNS = 100
 """The patterns of `artifacts`."""
 
-SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-
-_RESERVED = (*JOBS, "master", "controller", "task")
-"""Names of other jobs, of other tasks, and of TensorFlow's own."""
-
-_ON_DEMAND = ("ps",)
-"""Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
-
-_SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 
@@ -84,43 +59,12 @@ _COMPARISON = re.compile(rf"\s*({'|'.join(COMPARISONS)})\s*(\S+)\s*")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-def job_rank(job: str) -> int:
-    """The position of a job in the order of updates: those that `JOBS` does not have come first."""
-    return JOBS.index(job) if job in JOBS else -1
-
-
 @dataclass(frozen=True)
 class Comparison:
     """What a metric is compared with by `until`."""
 
     comparison: str
     threshold: float
-
-
-@dataclass(frozen=True)
-class JobSpec:
-    """One job: the number of its tasks, and the settings of each."""
-
-    name: str
-    count: int
-    cpus: float = 0.0
-    memory: int = field(default=0, metadata={"unit": "B"})
-    gpus: int = 0
-    port: int = 0
-    env: Mapping[str, str] = field(default_factory=dict)
-    restart: Restart = field(default_factory=Restart)
-    container: JobContainerSpec = field(default_factory=JobContainerSpec)
-    instance: InstanceSpec = field(default_factory=InstanceSpec)
-    pod: PodSpec = field(default_factory=PodSpec)
-    command: tuple[str, ...] = ()
-    """Empty for the cluster's command."""
-    required: bool = True
-    is_service: bool = False
-
-    @property
-    def stem(self) -> str:
-        """The first part of hostnames and machine names; RFC 1123 allows no underscore in them."""
-        return self.name.replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -193,7 +137,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         SpecError: an argument is not valid.
     """
     args = _reader(name, values)
-    jobs = _jobs(args)
+    jobs = jobs_of(args)
     env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
         name=name,
@@ -288,144 +232,13 @@ def _command(args: ArgReader) -> tuple[str, ...]:
         remedy = "Remove `command`, or set chief=True: then it is the chief's command."
         raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
     if servers and not command:
-        return _SERVER
+        return SERVER
     if not command and BACKENDS[args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)].runs_containers:
         return ()
     if not command or not command[0].strip():
         raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
     refuse_too_long(args, "command", "".join(command))
     return command
-
-
-JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
-SERVICE_KEYS = ("command", "count", *JOB_KEYS)
-_TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container", "kubernetes")
-
-
-def _counts(args: ArgReader) -> dict[str, int]:
-    return {
-        "chief": int(args.boolean_or_count("chief")),
-        "ps": args.integer("ps", 0, 0, MOST_TASKS),
-        "worker": args.integer("workers", 0, 0, MOST_TASKS),
-        GPU_WORKER: args.integer("gpu_workers", 0, 0, MOST_TASKS),
-        EVALUATOR: int(args.boolean_or_count("evaluator")),
-    }
-
-
-def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
-    counts = _counts(args)
-    own = args.mapping("jobs", values=Mapping)
-    has_tensorboard = args.boolean(TENSORBOARD)
-    existing = [name for name in counts if counts[name]] + ([TENSORBOARD] if has_tensorboard else [])
-    for name in own:
-        if name not in existing:
-            remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
-            raise args.error(f"jobs.{name}", "the cluster does not have this job", remedy)
-    services = args.mapping("services", values=Mapping)
-    _refuse_counts(args, counts, sum(_service_counts(args, services)))
-    container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
-    common = JobSpec(
-        "",
-        0,
-        restart=restart_policy(args, Restart()),
-        container=docker.job_container_spec(container, JobContainerSpec()),
-        instance=ec2.instance_spec(instances, InstanceSpec()),
-        pod=kubernetes.pod_spec(args.group("kubernetes", kubernetes.KEYS), PodSpec()),
-    )
-    jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
-    if args.boolean("standalone_servers") and args.strings("command"):
-        jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=_SERVER) for job in jobs]
-    jobs += [_service(args, name, services[name], common) for name in services]
-    return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
-
-
-def _refuse_counts(args: ArgReader, counts: Mapping[str, int], services: int) -> None:
-    total = sum(counts.values()) + services
-    if total > MOST_TASKS:
-        wrong = f"the cluster has {total} tasks, and at most {MOST_TASKS} in all are proven to work"
-        raise args.error("workers", wrong, "Ask for fewer tasks, or use several clusters.")
-    if not any(counts.values()):
-        raise args.error("workers", "the cluster has no task", "Set workers=1 or more.")
-    if not args.boolean("standalone_servers") and not any(counts[name] for name in ("chief", *WORKERS)):
-        wrong = f"{' and '.join(name for name in counts if counts[name])} cannot train alone"
-        raise args.error("workers", wrong, "Set workers or chief, or standalone_servers=True.")
-    if args.boolean("tf_config_master") and not counts["chief"]:
-        raise args.error("tf_config_master", "the cluster has no chief", "Set chief=True.")
-
-
-def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    """TensorBoard has no machine or GPU; the cluster's placement constraints do not apply to it."""
-    ArgReader(args.cluster, own, f"{args.prefix}jobs.{TENSORBOARD}.").refuse_unknown(
-        f"a setting of the job {TENSORBOARD}",
-        _TENSORBOARD_KEYS,
-        {name: JOB_GROUPS[name] for name in ("container", "kubernetes")},
-    )
-    anywhere = replace(common, container=replace(common.container, placement=()), instance=InstanceSpec())
-    return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
-
-
-def _service_reader(args: ArgReader, name: str, own: Mapping[str, Any]) -> ArgReader:
-    return ArgReader(args.cluster, own, f"{args.prefix}services.{name}.")
-
-
-def _service_counts(args: ArgReader, services: Mapping[str, Mapping[str, Any]]) -> list[int]:
-    return [_service_reader(args, name, own).integer("count", 1, 1, MOST_TASKS) for name, own in services.items()]
-
-
-def _service(args: ArgReader, name: str, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    """The cluster's placement constraints do not apply to it: they are for the tasks of the training."""
-    if not SERVICE_NAME.fullmatch(name):
-        remedy = "Use lower case letters, digits and underscores, such as feature_server."
-        raise args.error(f"services.{name}", "is not a valid name", remedy)
-    if name in _RESERVED:
-        raise args.error(f"services.{name}", "is the name of something else", "Choose another name.")
-    reader = _service_reader(args, name, own)
-    reader.refuse_unknown("a setting of a service", SERVICE_KEYS, JOB_GROUPS)
-    command = reader.strings("command")
-    if not command or not command[0].strip():
-        raise reader.error(
-            "command", "is missing", 'Set the program and its arguments, such as ["python", "serve.py"].'
-        )
-    refuse_too_long(reader, "command", "".join(command))
-    anywhere = replace(
-        common,
-        restart=restart_policy(args, Restart(on=("any",))),
-        container=replace(common.container, placement=()),
-        instance=ec2.on_demand(common.instance),
-    )
-    count = reader.integer("count", 1, 1, MOST_TASKS)
-    return replace(_job_of(reader, name, count, anywhere), command=command, is_service=True)
-
-
-def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
-    job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
-    if not job.boolean("required", default=True) and name != EVALUATOR:
-        raise job.error(
-            "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
-        )
-    return _job_of(job, name, count, common)
-
-
-def _job_of(job: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
-    port = job.integer("port", 0, 1, 65535)
-    if port + count - 1 > 65535:
-        raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
-    instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
-    return JobSpec(
-        name=name,
-        count=count,
-        cpus=job.number("cpus"),
-        memory=job.bytes("memory"),
-        gpus=job.integer("gpus", int(name == GPU_WORKER), 0, 1_000),
-        port=port,
-        env=environment(job),
-        restart=restart_policy(job, common.restart),
-        container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
-        instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
-        pod=kubernetes.pod_spec(job.group("kubernetes", kubernetes.JOB_KEYS), common.pod),
-        required=job.boolean("required", default=True),
-    )
 
 
 def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:

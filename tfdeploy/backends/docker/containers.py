@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from ...plan.plan import Plan
-from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
+from ...spec.jobs import JobSpec
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE, DEFAULT_VERSION, context_hash, named_image
 from ..mounts import refuse_targets

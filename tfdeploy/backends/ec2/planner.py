@@ -15,9 +15,10 @@ from ...plan.change import Change
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan
 from ...plan.retained_data import RetainedData
-from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
+from ...spec.jobs import JobSpec
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..docker import containers
 from ..docker.labels import Services

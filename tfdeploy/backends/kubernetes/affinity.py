@@ -9,7 +9,8 @@ from typing import Any
 
 from ...errors import SpecError
 from ...plan.constraints import Constraint, parse
-from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.cluster import ClusterSpec
+from ...spec.jobs import JobSpec
 
 _HOSTNAME = "kubernetes.io/hostname"
 _LITERALS = re.compile(r"\(?([A-Za-z0-9_-]|\\\.)+(\|([A-Za-z0-9_-]|\\\.)+)*\)?")

@@ -12,7 +12,8 @@ from ...plan.change import Change, grouped, updates
 from ...plan.inventory import Inventory, PlaceRef
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
-from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.cluster import ClusterSpec
+from ...spec.jobs import JobSpec
 from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive

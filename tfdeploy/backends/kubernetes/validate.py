@@ -8,8 +8,9 @@ import yaml
 
 from ...errors import SpecError, nearest
 from ...plan.plan import Plan
-from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST
+from ...spec.jobs import JobSpec
 from ...spec.kubernetes import Toleration
 from ...spec.unknown_values import is_known
 from ...units import named, quantity, text_of_size

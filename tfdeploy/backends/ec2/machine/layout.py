@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ....agent.run_state import TENSORBOARD
 from ....errors import SpecError
-from ....spec.cluster import ClusterSpec, JobSpec
+from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PER_TASK, InstanceSpec
+from ....spec.jobs import JobSpec
 from ....units import counted, text_of_size
 from .model import Instance, InstanceType, MachineRequest
 
