@@ -54,4 +54,4 @@ def test_a_cluster_that_another_computer_destroys_meanwhile_is_waited_for_no_lon
     # `destroy` stops the run first, so its end may be seen before that of the cluster.
     code = waiting.end()
     assert (code == 3 and GONE in " ".join(waiting.said.split())) or (code == 1 and "stopped" in waiting.said)
-    assert following.end() == 3, following.said
+    assert following.end() in (0, 3), following.said
