@@ -143,7 +143,7 @@ class ServiceArgs(JobArgs, total=False):
 
 
 class ContainerArgs(TypedDict, total=False):
-    """Containers, on the backends "docker" and "ec2"."""
+    """Containers, on the backends "docker", "ec2" and "kubernetes"."""
 
     image: pulumi.Input[str]
     """The image of all tasks; a new one is a new run. The image needs Python 3.8 or newer as `python3`. By default

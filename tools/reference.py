@@ -36,7 +36,7 @@ Generated from the code by `python -m tools.reference`; a test compares.
 Durations are strings such as `"90s"`, `"10m"`, `"1h30m"`, `"2d"` or `"0"`, or numbers of seconds; sizes such as
 `"512MiB"` or `"2GiB"`. Every argument can also be set by `pulumi config set tfdeploy:NAME VALUE` (lists and mappings as
 JSON, or with `--path 'tfdeploy:ec2.instance_type'`). Mappings are merged key by key; the program's values override the
-configuration's. The groups `container`, `docker` and `ec2` are used only on the backends that they are for: a program
+configuration's. The groups `container`, `docker`, `ec2` and `kubernetes` are used only on the backends that they are for: a program
 can set all of them. Arguments that are not valid raise `pulumi.RunError` before any resource is created.
 """
 
