@@ -1,5 +1,7 @@
 """What fails ends no healthy program, and a lost node's task starts elsewhere only when its pod is gone."""
 
+import pytest
+
 from tests.kube.cluster import Cluster
 from tests.kubernetes.project import KubernetesProject
 from tests.waiting import until
@@ -7,17 +9,19 @@ from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.kubernetes.backend import BACKEND
 from tfdeploy.backends.kubernetes.labels import controller_pod
+from tfdeploy.errors import BackendError
 
 STEPS = """\
 import os, pathlib, time
 folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
 counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-for number in range(1_000_000):
-    (folder / f".{hostname}").write_text(str(number))
+step = folder / f".{hostname}"
+for number in range(int(step.read_text() or 0) if step.exists() else 0, 1_000_000):
+    step.write_text(str(number))
     time.sleep(0.1)
 """
-"""Trains until it is stopped. A file has its step."""
+"""Trains until it is stopped. A file has its step, from which it continues."""
 
 FIRST, SECOND = ({"kubernetes": {"node_selector": {"kubernetes.io/hostname": node}}} for node in ("node-1", "node-2"))
 JOB = (
@@ -42,6 +46,40 @@ def nodes(kube: Cluster) -> list[str]:
     return [item["metadata"]["name"] for item in kube.api.items("/api/v1/nodes")]
 
 
+def quota(kube: Cluster, pods: int | None) -> None:
+    """Allow so many pods; None for any number."""
+    path = "/api/v1/namespaces/default/resourcequotas/few"
+    hard = {"hard": {"pods": str(pods)}}
+    kube.api.delete(path) if pods is None else kube.api.apply(
+        path, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": hard}
+    )
+
+
+def is_evicted_and_resumes(kube: Cluster, project: KubernetesProject) -> None:
+    """The node of worker-0 is drained while a quota forbids another pod: each reason why it does not run is said."""
+    node, step = kube.nodes[1], project.folder / "counter/.worker-0"
+
+    def until_reason(text: str) -> None:
+        until(
+            lambda: text in project.objects.tasks()["worker-0"].reason,
+            f"worker-0: {text}",
+            seen=lambda: project.objects.tasks()["worker-0"],
+        )
+
+    quota(kube, 0)
+    node.drain("default")
+    until_reason("exceeded quota: few")
+    reached = int(step.read_text())
+    quota(kube, None)
+    until_reason("unschedulable")
+    trains_on(project, "chief-0")
+    node.cordon(False)
+    until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=project.objects.tasks)
+    trains_on(project, "worker-0")
+    assert int(step.read_text()) >= reached > 0
+    assert project.counts() == {"chief-0": 1, "worker-0": 2}
+
+
 def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesProject) -> None:
     project.write(JOB, STEPS)
     project.up()
@@ -64,6 +102,11 @@ def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesPr
     trains_on(project, "chief-0")
     assert project.counts() == once
 
+    with pytest.raises(BackendError, match="no metrics-server"):
+        BACKEND.access.usage(project.cluster)
+    is_evicted_and_resumes(kube, project)
+    once = project.counts()
+
     node = kube.nodes[1]
     with node.cut():
         node.wait_lost()
@@ -83,6 +126,6 @@ def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesPr
     kube.start_node(node)
     until(lambda: node.name in nodes(kube), "the node registers again")
     node.wait_ready()
-    until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=lambda: str(project.objects.tasks()))
-    assert project.counts() == {"chief-0": 1, "worker-0": 2}
+    until(lambda: project.counts()["worker-0"] == 3, "worker-0 starts again", seen=lambda: str(project.objects.tasks()))
+    assert project.counts() == {"chief-0": 1, "worker-0": 3}
     project.destroy()

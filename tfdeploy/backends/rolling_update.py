@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from ..agent.control.end_policy import end_of_time, may_finish
 from ..agent.polling import wait_until
 from ..agent.run_state import FINAL, RUNNING, RunState
+from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError
 from .base import EngineTask
 
@@ -207,8 +208,8 @@ def _is_done(run: RunState | None, hostname: str, former_launcher: str) -> bool:
 
 
 class StartClock:
-    """Measures how long one container takes to start, and prints once that its image is pulled. The time in which the engine pulls the
-    image does not count: it may take an hour."""
+    """Measures how long one container takes to start, and prints that its image is pulled, or why it does not start. The time in which
+    the engine pulls the image does not count: it may take an hour."""
 
     def __init__(self, hostname: str, seconds: float, most: float = 0.0) -> None:
         """`seconds` without progress are too long; `most` seconds are too long in any case, but not those of a pull."""
@@ -216,19 +217,24 @@ class StartClock:
         now = time.monotonic()
         self._deadline, self._last = now + seconds, now + (most or seconds)
         self._seen = now
-        self._is_printed = False
+        self._printed = ""
 
     def observe(self, task: EngineTask | None) -> None:
         """Note the state that the engine reports of the container."""
         now = time.monotonic()
-        if task is not None and task.state == PULLING:
+        if task is not None and task.state == PULLING and not task.reason:
             self._last += now - self._seen
-            if not self._is_printed:
-                self._is_printed = True
-                print(f"{self._hostname}: the machine pulls the image", flush=True)
+            self._print("the machine pulls the image")
+        elif task is not None and task.reason:
+            self._print(f"{task.state}: {task.reason}")
         if task is not None and task.state in (PULLING, STARTING):
             self._deadline = min(self._last, now + self._seconds)
         self._seen = now
+
+    def _print(self, text: str) -> None:
+        if text != self._printed:
+            self._printed = text
+            print(f"{self._hostname}: {text}", flush=True)
 
     def is_over(self) -> bool:
         """Whether it takes too long."""
@@ -241,7 +247,8 @@ def wait_for_start(
     """Wait until a container has started.
 
     Raises:
-        BackendError: it has not within so many seconds, without those in which its image was pulled.
+        BackendError: it has not within so many seconds, without those in which its image was pulled, or before `pulumi` receives a
+            signal.
     """
     clock = StartClock(hostname, seconds)
 
@@ -252,8 +259,9 @@ def wait_for_start(
             clock.observe(observe())
         except OSError:
             pass
-        return clock.is_over()
+        return clock.is_over() or is_cancelled()
 
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
-    if clock.is_over() and not has_started():
-        raise BackendError(f"{hostname} did not start within {seconds:g} s")
+    if (clock.is_over() or is_cancelled()) and not has_started():
+        end = "before `pulumi` received a signal" if is_cancelled() else f"within {seconds:g} s"
+        raise BackendError(f"{hostname} did not start {end}")

@@ -191,7 +191,7 @@ def _engine_problems(facts: Facts, waiting: Sequence[str]) -> Iterator[Finding]:
         others = [name for name in waiting if name != hostname and row["job"] != states.TENSORBOARD]
         wait = f" {', '.join(others)} {'waits' if len(others) == 1 else 'wait'} for it." if others else ""
         remedy = engine_remedy(engine.reason, row["job"]) or f"Fix that; then `{facts.heal}`."
-        yield Finding(hostname, f"{hostname} cannot start ({engine.state}): {engine.reason}.{wait}", remedy)
+        yield Finding(hostname, f"{hostname} cannot start ({engine.state}): {engine.reason.rstrip('.')}.{wait}", remedy)
 
 
 def _task_problems(facts: Facts) -> Iterator[Finding]:

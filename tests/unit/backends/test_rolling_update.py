@@ -229,6 +229,9 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
     assert capsys.readouterr().out == "worker-1: the machine pulls the image\n"
     with pytest.raises(BackendError, match=r": starting$"):
         replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "starting"))
+    with pytest.raises(BackendError, match=r": not found$"):
+        replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "pulling", "not found"))
+    assert capsys.readouterr().out == "worker-1: pulling: not found\n", "printed once"
 
 
 def test_a_container_that_fails_several_times_is_not_waited_for() -> None:
@@ -305,3 +308,9 @@ def test_parameter_servers_are_updated_after_the_workers_that_until_has_stopped(
     desired = task_service(task_props(hostname="ps-0"))
     replace_task(cast(Swarm, swarm), desired, desired, "ps-0", lambda: world.job)
     assert (now[0], len(swarm.applied)) == (55.0, 1)
+
+
+def test_a_signal_ends_the_wait_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling_update, "is_cancelled", lambda: True)
+    with pytest.raises(BackendError, match="did not start before `pulumi` received a signal"):
+        rolling_update.wait_for_start("the controller", lambda: False, lambda: None, 600.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BackendError
-from ..base import CONTROLLER, ClusterRef, EngineTask
+from ..base import ClusterRef, EngineTask
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..rolling_update import StartFailure, TaskHistory
@@ -28,6 +28,7 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of a cluster's objects, to the group of the API that has them."""
 
+_OWNERS, _REFUSED = ("Job", "StatefulSet"), "FailedCreate"
 _PLURALS = {"NetworkPolicy": "networkpolicies"}
 _REMOVE_SECONDS = 120.0
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -127,12 +128,24 @@ class ClusterObjects:
 
     def tasks(self) -> dict[str, EngineTask]:
         """The state of each task and of the controller, by hostname."""
-        jobs, pods = self.jobs(), self.pods()
-        tasks = {hostname: engine_task(job, pods.get(hostname, ())) for hostname, job in jobs.items()}
-        if CONTROLLER in pods or self.list("StatefulSet"):
-            tasks[CONTROLLER] = engine_task({}, pods.get(CONTROLLER, ()))
+        pods = self.pods()
+        owners = {hostname_of(item): item for kind in _OWNERS for item in self.list(kind)}
+        refusals = self._refusals() if owners.keys() - pods.keys() else {}
+        tasks = {
+            hostname: engine_task(item, pods.get(hostname, ()), refusals.get(item["metadata"]["uid"], ""))
+            for hostname, item in owners.items()
+        }
         left = {name: engine_task(None, items) for name, items in pods.items() if name not in tasks}
         return {**tasks, **{name: task for name, task in left.items() if task.alive}}
+
+    def _refusals(self) -> Mapping[str, str]:
+        """Why Kubernetes creates no pod, such as a quota, by the uid of the Job or StatefulSet. It says so in events only."""
+        path = f"/api/v1/namespaces/{self.api.namespace}/events"
+        try:
+            events = self.api.get(path, fieldSelector=f"reason={_REFUSED}")["items"]
+        except ApiError:
+            return {}
+        return {event["involvedObject"].get("uid", ""): event.get("message", "") for event in events}
 
     def pods(self) -> Mapping[str, Sequence[Json]]:
         """The pods of each task and of the controller."""

@@ -12,6 +12,7 @@ _OLDEST = (1, 29)
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/"""
 
 _METRICS = "metrics.k8s.io"
+INSTALL_METRICS = "Install it for `tfdeploy top`: https://github.com/kubernetes-sigs/metrics-server"
 
 _ENFORCERS: Mapping[str, str] = {
     "crd.projectcalico.org": "Calico",
@@ -73,5 +74,4 @@ def _network_policy(groups: set[str]) -> Check:
 def _metrics(groups: set[str]) -> Check:
     if _METRICS in groups:
         return Check("metrics-server", OK, "installed")
-    remedy = "Install it for `tfdeploy top`: https://github.com/kubernetes-sigs/metrics-server"
-    return Check("metrics-server", WARN, "not installed", remedy)
+    return Check("metrics-server", WARN, "not installed", INSTALL_METRICS)

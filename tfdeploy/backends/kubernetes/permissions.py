@@ -29,6 +29,7 @@ class Rule:
 
 RULES = (
     Rule("", "namespaces", ("get",)),
+    Rule("", "events", ("list",)),
     Rule("", "pods", ("get", "list")),
     Rule("", "pods/exec", ("create", "get")),
     Rule("", "pods/proxy", ("create", "get", "update")),

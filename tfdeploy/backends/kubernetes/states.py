@@ -17,13 +17,14 @@ LOST_REMEDY = (
 )
 
 
-def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
-    """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet."""
+def engine_task(job: Json | None, pods: Sequence[Json], refusal: str = "") -> EngineTask:
+    """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet. `refusal` is why Kubernetes
+    does not create a pod."""
     in_order = _in_order(pods)
     newest = in_order[-1] if in_order else None
     is_complete = job is not None and bool(job.get("status", {}).get("succeeded"))
     if newest is None:
-        return EngineTask(not is_complete, "", COMPLETE if is_complete else SCHEDULED, "")
+        return EngineTask(not is_complete, "", COMPLETE if is_complete else SCHEDULED, refusal)
     phase = newest["status"].get("phase", "Pending")
     if phase in _ENDED:
         if phase == "Succeeded" or is_complete:

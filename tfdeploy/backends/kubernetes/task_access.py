@@ -1,7 +1,6 @@
 """Access to one task of a cluster in Kubernetes: the contract is `backends.base.TaskAccess`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
 from ...errors import BackendError
@@ -10,9 +9,10 @@ from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
-from .api import ApiError, ApiServer
+from .api import NOT_FOUND, ApiError, ApiServer
 from .cluster_objects import objects_of
 from .exec import PodCommand, PodConnection
+from .health import INSTALL_METRICS
 from .labels import controller_pod, hostname_of, selector
 from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER
 from .states import LOST_REMEDY
@@ -74,15 +74,26 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         return partial(PodConnection, ApiServer(cluster["home"]), controller_pod(cluster), command)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
-        """From metrics-server, where there is one."""
+        """From metrics-server.
+
+        Raises:
+            BackendError: there is none, or the user may not ask it.
+        """
         api = ApiServer(cluster["home"])
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{api.namespace}/pods"
+        try:
+            items = api.get(path, labelSelector=selector(cluster))["items"]
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+            raise BackendError(
+                f"{api.server} does not measure pods: it has no metrics-server. {INSTALL_METRICS}"
+            ) from None
         usage = {}
-        with suppress(ApiError):
-            path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{api.namespace}/pods"
-            for item in api.get(path, labelSelector=selector(cluster))["items"]:
-                used = dict.fromkeys(("cpu", "memory"), 0.0)
-                for container in item["containers"]:
-                    if container["name"] == CONTAINER:
-                        used = {key: float(quantity(text)) for key, text in container["usage"].items() if key in used}
-                usage[hostname_of(item)] = TaskUsage(used["cpu"], int(used["memory"]))
+        for item in items:
+            used = dict.fromkeys(("cpu", "memory"), 0.0)
+            for container in item["containers"]:
+                if container["name"] == CONTAINER:
+                    used = {key: float(quantity(text)) for key, text in container["usage"].items() if key in used}
+            usage[hostname_of(item)] = TaskUsage(used["cpu"], int(used["memory"]))
         return {hostname: value for hostname, value in usage.items() if hostname not in ("", CONTROLLER)}

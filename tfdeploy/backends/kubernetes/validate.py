@@ -50,7 +50,7 @@ def refuse(
     _refuse_missing_objects(api, spec)
     jobs = {job.name: job for job in spec.jobs}
     tasks = [(task.hostname, jobs[task.job]) for task in plan.needed_tasks if task.hostname not in existing]
-    return [*_quota_warnings(api, spec, tasks), *_node_warnings(api, tasks)]
+    return [*_quota_warnings(api, spec, tasks, not existing), *_node_warnings(api, tasks)]
 
 
 def _refuse_arguments(spec: ClusterSpec) -> None:
@@ -154,12 +154,13 @@ def readable(api: ApiServer, path: str) -> Json | None:
         raise
 
 
-def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
-    """What the new tasks need more than a quota of the namespace has left. They wait until others end."""
+def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]], is_new: bool) -> list[str]:
+    """What the new tasks need more than a quota of the namespace has left, with the controller of a new cluster. They wait until
+    others end."""
     quotas = (readable(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
     if not quotas:
         return []
-    totals = _totals([job for _, job in tasks])
+    totals = _totals([job for _, job in tasks], int(is_new))
     warnings = _default_warnings(api, quotas)
     for quota in quotas:
         status = quota.get("status", {})
@@ -187,13 +188,13 @@ def _default_warnings(api: ApiServer, quotas: Sequence[Json]) -> list[str]:
     ]
 
 
-def _totals(jobs: Sequence[JobSpec]) -> dict[str, float]:
-    """What quotas count of these tasks; see objects of ResourceQuota."""
+def _totals(jobs: Sequence[JobSpec], controllers: int) -> dict[str, float]:
+    """What quotas count of these tasks and of controllers; see objects of ResourceQuota."""
     cpus, memory = sum(job.cpus for job in jobs), float(sum(job.memory for job in jobs))
     by_name = {"cpu": cpus, "memory": memory, GPU: float(sum(job.gpus for job in jobs))}
     totals = {f"{kind}.{name}": total for name, total in by_name.items() for kind in ("requests", "limits")}
-    counts = dict.fromkeys(("pods", "count/pods", "count/jobs.batch"), float(len(jobs)))
-    return {**by_name, **totals, **counts}
+    pods = dict.fromkeys(("pods", "count/pods"), float(len(jobs) + controllers))
+    return {**by_name, **totals, **pods, "count/jobs.batch": float(len(jobs))}
 
 
 def _text(name: str, number: float) -> str:
