@@ -69,4 +69,4 @@ def test_with_all_roles_a_preview_sees_nodes_quotas_and_classes(kube: Cluster, a
         warnings(kubernetes={"storage_class": "folder"})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": {"pods": "1"}}}
     kube.api.apply(f"/api/v1/namespaces/{NAMESPACE}/resourcequotas/team", quota)
-    until(lambda: any("pods 2 of 1 left" in text for text in warnings()), "the quota is counted")
+    until(lambda: any("pods 3 of 1 left" in text for text in warnings()), "the quota is counted")
