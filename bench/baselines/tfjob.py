@@ -12,7 +12,7 @@ from tools.provision.engine import cache_folder
 from tools.provision.go_programs import ENV
 from tools.provision.steps import locked
 
-from ..processes import run
+from ..processes import run, until
 
 MODULE, VERSION, PROGRAM = "github.com/kubeflow/training-operator", "v1.8.1", "training-operator.v1"
 NAMESPACE, NAME = "kubeflow", "training-operator"
@@ -58,7 +58,11 @@ def install(kubeconfig: Path, server: tuple[str, int], node_selector: Mapping[st
     described = {"resources": ["../standalone"], "patches": [{"patch": json.dumps(patch)}]}
     (overlay / "kustomization.yaml").write_text(json.dumps(described))
     kubectl(kubeconfig, "apply", "--server-side", "--kustomize", str(overlay))
-    kubectl(kubeconfig, f"--namespace={NAMESPACE}", "rollout", "status", f"deployment/{NAME}", seconds=_READY_SECONDS)
+    there = f"--namespace={NAMESPACE}"
+    certificate = ("get", f"secret/{NAME}-webhook-cert", "--output=jsonpath={.data}")
+    until(lambda: kubectl(kubeconfig, there, *certificate), "the certificate of the webhook")
+    kubectl(kubeconfig, there, "rollout", "restart", f"deployment/{NAME}")  # else its volume has it a minute later
+    kubectl(kubeconfig, there, "rollout", "status", f"deployment/{NAME}", seconds=_READY_SECONDS)
 
 
 def _patch(built: Path, server: tuple[str, int], node_selector: Mapping[str, str]) -> dict[str, Any]:
