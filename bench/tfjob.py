@@ -15,7 +15,9 @@ from .table import Row, number, ratio
 
 _TURNS = 2
 _STEPS = 500
-_KILLS = 2
+_TARGETS = (1.3, 1)
+"""For a worker that is killed for the first time, and again: the back-off of a kubelet doubles."""
+
 _SECONDS = 180.0
 _GRACE = 10.0
 _CHIEF, _WORKER = "worker-0", "worker-1"
@@ -83,7 +85,7 @@ def _whole(training: Training) -> Whole:
 def _faults(training: Training) -> Faults:
     training.begin()
     _trains(training, 0.0)
-    killed = tuple(_killed(training) for _ in range(_KILLS))
+    killed = tuple(_killed(training) for _ in _TARGETS)
     node, kube = training.pods.node_of(_WORKER), training.pods.kube
     at = time.monotonic()
     node.kill()
@@ -147,9 +149,9 @@ def rows_of_faults(pairs: list[tuple[Faults, Faults]]) -> list[Row]:
             f"a worker killed by SIGKILL, time {kill + 1}, to its next step {_WHERE}",
             [item.killed[kill] for item in ours],
             [item.killed[kill] for item in peers],
-            1,
+            target,
         )
-        for kill in range(_KILLS)
+        for kill, target in enumerate(_TARGETS)
     ]
     return [*rows, _row_of_lost_nodes(ours, peers)]
 

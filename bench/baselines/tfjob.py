@@ -113,7 +113,7 @@ def job(
 
     def replicas(count: int, node_selector: Mapping[str, str]) -> dict[str, Any]:
         pod = {"nodeSelector": dict(node_selector), "containers": [container], "volumes": sources}
-        return {"replicas": count, "restartPolicy": "ExitCode", "template": {"spec": pod}}
+        return {"replicas": count, "restartPolicy": "OnFailure", "template": {"spec": pod}}
 
     return {
         "apiVersion": "kubeflow.org/v1",
