@@ -93,7 +93,12 @@ def text_of_size(number: float) -> str:
 
 def counted(number: int, thing: str) -> str:
     """A number with its noun: `1 task`, `2 tasks`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number} {thing if number == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """The plural of a noun: `tasks`, `policies`."""
+    return re.sub(r"([^aeiou])y$", r"\1ie", thing) + "s"
 
 
 def named(names: Sequence[str], most: int) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.units import quantity, seconds, size, text_of_number, text_of_size, wrapped
+from tfdeploy.units import counted, quantity, seconds, size, text_of_number, text_of_size, wrapped
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,11 @@ def test_a_quantity_of_kubernetes_is_read(text: str, number: float) -> None:
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a valid quantity"):
         quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "thing", "text"),
+    [(1, "task", "1 task"), (2, "task", "2 tasks"), (0, "network policy", "0 network policies"), (3, "key", "3 keys")],
+)
+def test_a_number_has_its_noun(number: int, thing: str, text: str) -> None:
+    assert counted(number, thing) == text

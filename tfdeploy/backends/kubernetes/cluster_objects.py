@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BackendError
+from ...units import plural
 from ..base import ClusterRef, EngineTask
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
@@ -29,15 +30,13 @@ KINDS: Mapping[str, str] = {
 """The kinds of a cluster's objects, to the group of the API that has them."""
 
 _OWNERS, _REFUSED = ("Job", "StatefulSet"), "FailedCreate"
-_PLURALS = {"NetworkPolicy": "networkpolicies"}
 _REMOVE_SECONDS = 120.0
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
 def kind_path(namespace: str, kind: str, name: str = "") -> str:
     """The path of a kind of objects in a namespace, or of one."""
-    plural = _PLURALS.get(kind, f"{kind.lower()}s")
-    return f"{KINDS[kind]}/namespaces/{namespace}/{plural}{f'/{name}' if name else ''}"
+    return f"{KINDS[kind]}/namespaces/{namespace}/{plural(kind.lower())}{f'/{name}' if name else ''}"
 
 
 @dataclass(frozen=True)
