@@ -81,7 +81,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.kubernetes": (*BASE, *SHARED_BY_BACKENDS, "backends.kubernetes", "plan", "spec", "agent"),
     "backends.ec2": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "backends.ec2", "plan", "spec", "agent"),
     "report": (*BASE, "outputs", "receipts", "report", "backends.base", "backends.move", "plan", "spec", "agent"),
-    "report.html": (*BASE, "report", "agent.events", "agent.record.escapes", "agent.run_state"),
+    "report.html": (*BASE, "report", "agent.events", "agent.record.terminal_text", "agent.run_state"),
     "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
         "receipts",
@@ -214,7 +214,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "report",
         "plan.code_bundle",
         "spec.backends",
-        "agent.record.escapes",
+        "agent.record.terminal_text",
     ),
     "cli.run.pulumi_program": ("component.announcements", "cluster", "cli", "errors", "report.update_failure"),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.cases import plan
 from tfdeploy.agent import sync
-from tfdeploy.agent.control import absence, elastic, reconcile, until_metrics
+from tfdeploy.agent.control import controller_absence, elastic, reconcile, until_metrics
 from tfdeploy.agent.control.restart_policy import restart_delay
 from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
@@ -214,7 +214,7 @@ class World:
     def return_after(self, seconds: float) -> None:
         """The controller was away for so long, and its first step comes before any report."""
         self.now += seconds
-        absence.listen_again(self.job, self.now, seconds)
+        controller_absence.listen_again(self.job, self.now, seconds)
         self.advance()
 
     def wait(self, seconds: float) -> None:

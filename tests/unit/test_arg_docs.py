@@ -15,8 +15,8 @@ from tfdeploy.spec import docker, ec2
 from tfdeploy.spec.arg_docs import CLASSES, rows
 from tfdeploy.spec.backends import BACKENDS
 from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, SUCCESS_RULES
-from tfdeploy.spec.environment import RESTART_KEYS, Restart
 from tfdeploy.spec.jobs import JOB_GROUPS, JOB_KEYS, SERVICE_KEYS
+from tfdeploy.spec.restart import RESTART_KEYS, Restart
 from tools.reference import reference
 
 DEFAULTS = {

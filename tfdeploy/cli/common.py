@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ..agent.record.escapes import safe
+from ..agent.record.terminal_text import safe
 from ..errors import SpecError
 from ..units import DURATION_FORM, seconds, wrapped
 from . import completion

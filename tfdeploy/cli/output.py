@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ..agent.record.escapes import RESET, safe
+from ..agent.record.terminal_text import RESET, safe
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
 from ..report.tables import Table, fit, heading, kind, machine_table, screen_tables, task_table, text_table, with_ages

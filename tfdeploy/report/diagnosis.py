@@ -7,7 +7,7 @@ from typing import Any
 from ..agent import run_state as states
 from ..agent.control.elastic import is_left_out
 from ..agent.control.end_policy import may_fail
-from ..agent.record.escapes import plain
+from ..agent.record.terminal_text import plain
 from ..agent.run_state import RunState, TaskState
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment

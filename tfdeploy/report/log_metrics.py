@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..agent.record.escapes import plain
 from ..agent.record.steps import IS, step_in
+from ..agent.record.terminal_text import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"
 """The x axes that a curve may have."""

@@ -10,10 +10,10 @@ from functools import cache
 from ..agent.control.elastic import optional_workers
 from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
 from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
-from ..agent.record.escapes import plain, shown_text
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
 from ..agent.record.steps import step_in
+from ..agent.record.terminal_text import plain, shown_text
 from ..agent.run_state import DEAD, EVALUATOR, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
 from ..backends.base import ObservedState
 from ..units import named

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from ..agent.record.escapes import plain
+from ..agent.record.terminal_text import plain
 from ..units import text_of_number, text_of_seconds
 from .log_metrics import Reading, is_of_evaluation, reading
 

@@ -8,8 +8,8 @@ from ..agent import run_state as states
 from ..agent.control.end_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.control.start_barrier import tasks_not_ready
 from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
-from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in
+from ..agent.record.terminal_text import shown_text
 from ..agent.run_state import RunState, TaskState
 from ..agent.task_command import shown_command
 from ..backends.base import GONE, EngineTask, ObservedState

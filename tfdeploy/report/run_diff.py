@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..agent.record.escapes import safe
+from ..agent.record.terminal_text import safe
 from ..receipts import Receipt
 from ..units import text_of_size
 from .run_history import StoredRun, argument_values, changes, counts_text, speed_text

@@ -15,9 +15,9 @@ from ..units import text_of_seconds
 from .cluster import ClusterSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
-from .environment import Restart
 from .jobs import JobSpec
 from .kubernetes import KubernetesSpec, PodSpec
+from .restart import Restart
 
 CLASSES: Mapping[str, str] = {
     "": "TensorFlowClusterArgs",

@@ -11,8 +11,9 @@ from . import docker, ec2, kubernetes
 from .arg_reader import ArgReader
 from .docker import JobContainerSpec
 from .ec2 import InstanceSpec
-from .environment import Restart, environment, refuse_too_long, restart_policy
+from .environment import environment, refuse_too_long
 from .kubernetes import PodSpec
+from .restart import Restart, restart_policy
 
 JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.rows import machine_row, task_row
-from tfdeploy.agent.record.escapes import safe
+from tfdeploy.agent.record.terminal_text import safe
 from tfdeploy.cli.common import has_colours
 from tfdeploy.cli.output import cluster_tables, prefix, table_lines, wide_tables
 from tfdeploy.outputs import MachineRow, TaskRow

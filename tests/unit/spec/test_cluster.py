@@ -8,7 +8,7 @@ from tests.unit.cases import spec
 from tfdeploy.backends.base import load
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
-from tfdeploy.spec.environment import Restart
+from tfdeploy.spec.restart import Restart
 
 
 def refusal(name: str = "mnist", **args: Any) -> SpecError:

@@ -28,7 +28,7 @@ from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
-from . import absence, artifact_uploads, elastic, move, reconcile, until_metrics
+from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -454,7 +454,7 @@ class Controller:
         if paused:
             self._upload_calls.listen()
             if self._run is not None:
-                absence.listen_again(self._run, now, paused)
+                controller_absence.listen_again(self._run, now, paused)
         return now
 
     def _add(self, happened: List[Event], now: float) -> None:

@@ -31,7 +31,7 @@ from ..run_state import (
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
-from .absence import adopt_attempts, is_hearing, listen_again
+from .controller_absence import adopt_attempts, is_hearing, listen_again
 from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout

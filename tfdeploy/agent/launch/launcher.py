@@ -36,7 +36,7 @@ from .program import Program
 from .uploads import Uploads
 
 _RETRY_SECONDS, _LONGEST_RETRY = 0.5, 4.0
-"""Seconds until the next sync after one that got no order: twice as long each time. `absence.HEAR_SECONDS` is longer."""
+"""Seconds until the next sync after one that got no order: twice as long each time. `controller_absence.HEAR_SECONDS` is longer."""
 
 _SHIP_SECONDS = 10.0
 

@@ -9,8 +9,8 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from .escapes import last_state
 from .log_segments import Stream
+from .terminal_text import last_state
 
 STDOUT, STDERR = 1, 2
 PIPES = {STDOUT: "stdout", STDERR: "stderr"}

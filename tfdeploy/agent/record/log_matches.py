@@ -6,9 +6,9 @@ from itertools import islice
 from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from . import pattern_process
-from .escapes import plain
 from .log_lines import Line, Log, Reader
 from .steps import step_in
+from .terminal_text import plain
 
 LINE_CHARACTERS = 4096
 """Of a longer line, a pattern sees the beginning of what a terminal would show."""

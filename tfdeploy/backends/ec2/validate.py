@@ -15,7 +15,7 @@ from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from .aws import api
-from .machine import layout, model, ssh
+from .machine import machine_count, model, ssh
 from .machine.machines import planned_instance
 from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
 from .machine.user_data import SHARED, disk_folder
@@ -123,7 +123,7 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
 def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
     """The vCPUs of machines with GPUs, where AWS reports the quota."""
     needed: Counter[str] = Counter()
-    for request in layout.machine_requests(spec, inventory.types, inventory.instances):
+    for request in machine_count.machine_requests(spec, inventory.types, inventory.instances):
         instance_type = request.instance_type
         family = re.split(r"\d", instance_type.name)[0]  # `g` of g6e.xlarge
         codes = _QUOTAS.get(family) if instance_type.gpus else None

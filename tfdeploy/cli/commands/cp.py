@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ...agent.record.escapes import shown_text
+from ...agent.record.terminal_text import shown_text
 from ...errors import SpecError
 from ...units import counted, text_of_size
 from .. import completion

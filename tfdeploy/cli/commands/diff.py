@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ... import receipts
-from ...agent.record.escapes import shown_text
 from ...agent.record.record import Record
+from ...agent.record.terminal_text import shown_text
 from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import FileChange, RunDiff, code_changes

@@ -9,7 +9,7 @@ import typer
 
 from ... import registry
 from ...agent.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
-from ...agent.record.escapes import safe
+from ...agent.record.terminal_text import safe
 from ...agent.run_state import ENGINE_STARTING, LOST
 from ...report.events import describe, document, with_waits
 from ..common import print_json, print_message, print_result

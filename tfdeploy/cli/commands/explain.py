@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...agent.record.escapes import safe
+from ...agent.record.terminal_text import safe
 from ...backends.base import load
 from ...backends.task_access import no_task
 from ...report import diagnosis

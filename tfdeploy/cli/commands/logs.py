@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from ... import registry
-from ...agent.record.escapes import plain
 from ...agent.record.record import Record
+from ...agent.record.terminal_text import plain
 from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound

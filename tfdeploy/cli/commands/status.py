@@ -17,9 +17,9 @@ import typer
 
 from ... import registry
 from ...agent.files import write_whole
-from ...agent.record.escapes import safe
 from ...agent.record.log_lines import Reader
 from ...agent.record.record import Record
+from ...agent.record.terminal_text import safe
 from ...backends.task_access import no_task
 from ...outputs import TaskRow
 from ...registry import Entry

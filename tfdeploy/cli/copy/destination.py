@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...agent.record.escapes import shown_text
+from ...agent.record.terminal_text import shown_text
 from ...errors import BackendError, SpecError, file_error
 
 STDOUT = "-"

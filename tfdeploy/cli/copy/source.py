@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import registry
-from ...agent.record.escapes import shown_text
 from ...agent.record.record import Record
+from ...agent.record.terminal_text import shown_text
 from ...agent.user_files.file_listing import is_inside, real_path
 from ...agent.user_files.file_messages import (
     ABSOLUTE,

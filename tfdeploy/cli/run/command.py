@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ... import registry
-from ...agent.record.escapes import safe
+from ...agent.record.terminal_text import safe
 from ...errors import BundleError, EmptyBundle, SpecError
 from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable, Sequence
 
-from ...agent.record.escapes import plain
+from ...agent.record.terminal_text import plain
 
 _EMPTY_ELEMENTS = ("link", "meta")
 

@@ -13,7 +13,7 @@ from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
 from ..aws import api
 from ..aws.iam_policy import ROLES_PATH
-from . import boot, layout, model, ssh
+from . import boot, machine_count, model, ssh
 from .model import Ec2Inventory, Instance, InstanceType, MachineRequest, PlannedInstance, Subnet, requested_image
 from .user_data import GPU, SHARED
 
@@ -118,7 +118,7 @@ def plan_machines(spec: ClusterSpec, inventory: Ec2Inventory) -> list[Machine]:
     """The machines of the cluster: existing ones that stay, and those that are created or replaced."""
     return [
         _machine(request, spec.ec2, inventory, inventory.instances.get(request.machine))
-        for request in layout.machine_requests(spec, inventory.types, inventory.instances)
+        for request in machine_count.machine_requests(spec, inventory.types, inventory.instances)
     ]
 
 

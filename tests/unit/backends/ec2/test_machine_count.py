@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
-from tfdeploy.backends.ec2.machine import layout
-from tfdeploy.backends.ec2.machine.layout import choose_manager, machine_requests, pools
+from tfdeploy.backends.ec2.machine import machine_count
+from tfdeploy.backends.ec2.machine.machine_count import choose_manager, machine_requests, pools
 from tfdeploy.backends.ec2.machine.model import Instance, MachineRequest
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
@@ -148,8 +148,8 @@ def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.M
         compared.append(machine)
         return fits(machine, demand)
 
-    fits = layout._fits
-    monkeypatch.setattr(layout, "_fits", counted)
+    fits = machine_count._fits
+    monkeypatch.setattr(machine_count, "_fits", counted)
     counts = []
     for workers in (90, 900):
         compared.clear()

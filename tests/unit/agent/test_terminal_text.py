@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.record.escapes import plain
 from tfdeploy.agent.record.log_lines import STDOUT, Line
 from tfdeploy.agent.record.log_matches import LogMatches, _searched
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.terminal_text import plain
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.report.log_metrics import reading
 from tfdeploy.report.progress import Training
