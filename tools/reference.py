@@ -11,9 +11,9 @@ from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from tfdeploy.cli.command_table import FORMER
 from tfdeploy.cli.common import EXIT_CODES
 from tfdeploy.cli.main import app
-from tfdeploy.cli.verbs import FORMER
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
 from tfdeploy.units import wrapped

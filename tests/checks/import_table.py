@@ -114,6 +114,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.move_record",
         "plan.inventory",
         "plan.plan",
+        "plan.run_id",
         "spec.cluster",
         "agent.record.record",
         "agent.control.move",
@@ -252,5 +253,5 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 }
 """Module, or folder of modules, to the packages besides Python's own that it may import."""
 
-MAY_COMPUTE = ("__init__", "backends.base", "cli.verbs")
+MAY_COMPUTE = ("__init__", "backends.base", "cli.command_table")
 """Modules that import a module whose name is only known at run time."""

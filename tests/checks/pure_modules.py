@@ -18,6 +18,7 @@ PURE = (
     "plan.old_programs",
     "plan.scheduler",
     "plan.plan",
+    "plan.run_id",
     "plan.replacement",
     "plan.retained_data",
     "backends.ec2.machine.model",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import typer
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
+from .command_table import VerbGroup, listed_names
 from .common import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, print_message, print_result
 from .usage_errors import USAGE_ERROR, usage_message
-from .verbs import VerbGroup, listed_names
 
 _SUMMARY = "Inspect and control TensorFlow clusters."
 

@@ -8,7 +8,8 @@ from ..backends.base import ClusterRef, load
 from ..errors import SpecError
 from ..identity import StoredCluster, StoredPlace, resource_prefix
 from ..plan.inventory import Inventory
-from ..plan.plan import Plan, is_same_content
+from ..plan.plan import Plan
+from ..plan.run_id import is_same_content
 from ..spec.cluster import ClusterSpec
 
 

@@ -1,7 +1,5 @@
 """Spec and inventory become a plan: the tasks, their machines, and the run. Pure."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -19,6 +17,7 @@ from ..units import counted, text_of_number, text_of_seconds
 from .change import CREATE, DELETE, UPDATE, Change, detail
 from .constraints import Constraint, parse
 from .inventory import Inventory
+from .run_id import is_same_content, run_id
 from .scheduler import Demand, Machine, Place, place, spare_warnings
 
 LONGEST_HOSTNAME = 63
@@ -30,7 +29,6 @@ CHECKPOINT_UPLOAD_INTERVAL = 300.0
 _NAMED = 3
 """So many tasks are named one by one in a sentence."""
 
-_UNKNOWN_ID = Unknown("the run's id")
 _SECRET_ID = Unknown("the run's id, which depends on secret values of `env`")
 
 
@@ -193,11 +191,6 @@ def _unneeded(run: RunSpec, inventory: Inventory) -> frozenset[str]:
     return inventory.lost
 
 
-def is_same_content(current: RunSpec, run: RunSpec) -> bool:
-    """Whether a run has the content of a planned one. A changed value of its secret environment is known only to the update."""
-    return run.id in (current.id, current.content_id)
-
-
 def starts_new_run(plan: Plan, inventory: Inventory) -> bool:
     """Whether an update would replace the current run by one that the record does not have."""
     current, run = inventory.run, plan.run
@@ -314,34 +307,10 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
     return TaskPlan(hostname, job.name, index, task_place.machine, task_place.gpus, job.memory, job.cpus, port)
 
 
-def _content_id(spec: ClusterSpec, inventory: Inventory, code: str) -> str:
-    """What names the run: a hash of what determines the training."""
-    services = {job.name: list(job.command) for job in spec.jobs if job.is_service}
-    content = {
-        "command": list(spec.command),  # the entry point of an image is not known everywhere
-        "code": code,
-        "env": dict(spec.env),
-        **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
-        "jobs_env": {job.name: dict(job.env) for job in spec.training_jobs if job.env},
-        **({"services": services} if services else {}),
-        "requirements": list(spec.requirements),
-        "data_dir": spec.data_dir,
-        "context": spec.context,
-        "run_id": spec.run_id,
-        "resume_from": spec.resume_from,
-        **({"image": inventory.image} if inventory.image else {}),
-        **({"serve": True} if any(job.command and not job.is_service for job in spec.training_jobs) else {}),
-        **({"master": True} if spec.tf_config_master else {}),
-        **({"flags": spec.flags} if spec.flags != task_command.AUTO else {}),
-    }
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
-    return digest if is_known(content) else _UNKNOWN_ID
-
-
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
     has_evaluator = spec.job(EVALUATOR) is not None
     return RunSpec(
-        id=_content_id(spec, inventory, code),
+        id=run_id(spec, inventory, code),
         tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
         jobs={job.name: _job(job) for job in spec.jobs},
         command=list(spec.command or inventory.entry_point),

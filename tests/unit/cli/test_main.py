@@ -11,9 +11,9 @@ from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from tfdeploy.cli.command_table import FORMER, GROUPS, Verb, listed_names
 from tfdeploy.cli.common import EXIT_WORDS
 from tfdeploy.cli.main import app
-from tfdeploy.cli.verbs import FORMER, GROUPS, Verb, listed_names
 
 NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy", "ssh")
 QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")

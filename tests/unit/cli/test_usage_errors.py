@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from tfdeploy.cli import main, tfrun
+from tfdeploy.cli.command_table import listed_names
 from tfdeploy.cli.usage_errors import HABITS, arguments_in_order
-from tfdeploy.cli.verbs import listed_names
 
 LIBRARY = (
     "Input should",

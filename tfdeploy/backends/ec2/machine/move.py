@@ -2,8 +2,9 @@
 
 from ....agent.run_state import FAILED, STOPPED, RunState
 from ....plan.inventory import Inventory
-from ....plan.plan import Plan, is_same_content
+from ....plan.plan import Plan
 from ....plan.replacement import Replacement
+from ....plan.run_id import is_same_content
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
