@@ -211,10 +211,9 @@ def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything
         "train_dir",
     }
     assert cluster.get("requiredInputs", []) == []
+    # Pulumi does not read the descriptions of inherited members; `tfdeploy.provider` adds them.
     for name, kind in schema["types"].items():
-        if name.endswith(
-            ":ServiceArgs"
-        ):  # Pulumi does not read the descriptions of inherited members; `tfdeploy.provider` adds them
+        if name.endswith(":ServiceArgs"):
             kind["properties"] = {name: kind["properties"][name] for name in ("command", "count")}
     holders = [cluster, *schema["types"].values()]
     described = [
