@@ -23,12 +23,12 @@ JOB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "ec2": ec2.JOB_KEYS,
     "kubernetes": kubernetes.JOB_KEYS,
 }
-"""The same for the arguments of one job."""
+"""The groups of arguments of one job, and their members."""
 
 MOST_TASKS = 1_000
 """All tasks of a cluster: so many are proven (bench/ and tests/unit/agent)."""
 
-SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 _RESERVED = (*JOBS, "master", "controller", "task")
 """Names of other jobs, of other tasks, and of TensorFlow's own."""
@@ -101,8 +101,12 @@ def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
         if name not in existing:
             remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
             raise args.error(f"jobs.{name}", "the cluster does not have this job", remedy)
-    services = args.mapping("services", values=Mapping)
-    _refuse_counts(args, counts, sum(_service_counts(args, services)))
+    services = {
+        name: ArgReader(args.cluster, settings, f"{args.prefix}services.{name}.")
+        for name, settings in args.mapping("services", values=Mapping).items()
+    }
+    service_counts = {name: reader.integer("count", 1, 1, MOST_TASKS) for name, reader in services.items()}
+    _refuse_counts(args, counts, sum(service_counts.values()))
     container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
     common = JobSpec(
         "",
@@ -115,7 +119,7 @@ def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
     jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
     if args.boolean("standalone_servers") and args.strings("command"):
         jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=SERVER) for job in jobs]
-    jobs += [_service(args, name, services[name], common) for name in services]
+    jobs += [_service(args, name, reader, service_counts[name], common) for name, reader in services.items()]
     return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
 
 
@@ -144,22 +148,13 @@ def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> Jo
     return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
 
 
-def _service_reader(args: ArgReader, name: str, own: Mapping[str, Any]) -> ArgReader:
-    return ArgReader(args.cluster, own, f"{args.prefix}services.{name}.")
-
-
-def _service_counts(args: ArgReader, services: Mapping[str, Mapping[str, Any]]) -> list[int]:
-    return [_service_reader(args, name, own).integer("count", 1, 1, MOST_TASKS) for name, own in services.items()]
-
-
-def _service(args: ArgReader, name: str, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+def _service(args: ArgReader, name: str, reader: ArgReader, count: int, common: JobSpec) -> JobSpec:
     """The cluster's placement constraints do not apply to it: they are for the tasks of the training."""
-    if not SERVICE_NAME.fullmatch(name):
+    if not _SERVICE_NAME.fullmatch(name):
         remedy = "Use lower case letters, digits and underscores, such as feature_server."
         raise args.error(f"services.{name}", "is not a valid name", remedy)
     if name in _RESERVED:
         raise args.error(f"services.{name}", "is the name of something else", "Choose another name.")
-    reader = _service_reader(args, name, own)
     reader.refuse_unknown("a setting of a service", SERVICE_KEYS, JOB_GROUPS)
     command = reader.strings("command")
     if not command or not command[0].strip():
@@ -173,7 +168,6 @@ def _service(args: ArgReader, name: str, own: Mapping[str, Any], common: JobSpec
         container=replace(common.container, placement=()),
         instance=ec2.on_demand(common.instance),
     )
-    count = reader.integer("count", 1, 1, MOST_TASKS)
     return replace(_job_of(reader, name, count, anywhere), command=command, is_service=True)
 
 
