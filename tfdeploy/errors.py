@@ -42,6 +42,10 @@ class SpecError(TfdeployError, ValueError):
         self.remedy = remedy
 
 
+class UsageError(TfdeployError, ValueError):
+    """A command that was not typed as it must be: what is wrong, and what to type."""
+
+
 class BundleError(SpecError):
     """A code folder that cannot be shipped."""
 

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from tfdeploy.cli.command_table import FORMER
-from tfdeploy.cli.common import EXIT_CODES
-from tfdeploy.cli.main import app
+from tfdeploy.cli.exit_codes import EXIT_CODES
+from tfdeploy.cli.typer_app import app
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
 from tfdeploy.units import wrapped

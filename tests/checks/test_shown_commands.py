@@ -13,7 +13,7 @@ from typer import Context
 from typer.main import get_command
 
 from tests.pages import ROOT, Block, blocks, commands, normal, pages, words
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 
 README = ROOT / "README.md"
 START = ROOT / "docs" / "get-started.md"

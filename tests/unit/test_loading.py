@@ -55,16 +55,21 @@ LOADED = [
             *(
                 "pulumi",
                 "psutil",
+                "typer",
                 "yaml",
                 "pydantic",
+                "json",
+                "logging",
+                "subprocess",
                 "tfdeploy.registry",
                 "tfdeploy.agent.record.record",
                 "tfdeploy.backends",
             ),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
-        16,
+        9,
     ),
+    ("import os\nos.chdir('/')" + COMMAND.format("status"), ("pulumi", "rich", "typer"), 83),
     (
         "import os\nos.chdir('/')" + COMMAND.format('logs", "--stack", "dev", "--since", "5m", "worker-0'),
         ("pulumi", "rich", "pydantic"),
@@ -91,7 +96,7 @@ LOADED = [
 @pytest.mark.parametrize(
     ("program", "without", "most"),
     LOADED,
-    ids=["help", "a command", "status and logs"],
+    ids=["help", "without options", "a command", "status and logs"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
     modules = loaded(program)

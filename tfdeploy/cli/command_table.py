@@ -1,18 +1,13 @@
 """The commands of `tfdeploy`. A command is imported when it is called: the list of all of them needs only this table."""
 
 import inspect
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial, wraps
+from functools import wraps
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-
-from .common import EXIT_WORDS, print_message, with_common_options
-from .usage_errors import arguments_in_order
+from .exit_codes import EXIT_WORDS
 
 ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
 """The options that select clusters and the format of the result."""
@@ -49,30 +44,18 @@ class Verb:
     presets: Mapping[str, object] = field(default_factory=dict)
     """The parameters of its function that a former command sets itself."""
 
-    def imported(self, name: str, group: str) -> TyperCommand:
-        """Import the command, under its name or an alias."""
+    def function_with_options(self) -> Callable[..., None]:
+        """Import its function. It has the common options in its signature."""
         identifier = (self.successor or self.name).split()[0].replace("-", "_")
         module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
-        function = getattr(module, self.function or identifier)
-        app = typer.Typer(add_completion=False)
+        function: Callable[..., None] = getattr(module, self.function or identifier)
         if self.successor:
             function = self._with_notice(function)
-        if self.without != ALL:
-            function = with_common_options(function, ALL - self.without, self.wide)
-        app.command(
-            name,
-            cls=_Command,
-            # One line for each paragraph: the help has the width of the terminal.
-            help="\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n")),
-            hidden=name != self.name or bool(self.successor),
-            rich_help_panel=group,
-            context_settings={"allow_interspersed_args": not self.runs_command},
-        )(function)
-        command = typer.main.get_command(app)
-        assert isinstance(command, _Command)
-        parameters = inspect.signature(function).parameters.items()
-        command.texts = {key for key, parameter in parameters if get_args(parameter.annotation)[0] in _TEXTS}
-        return command
+        if self.without == ALL:
+            return function
+        from .common import with_common_options
+
+        return with_common_options(function, ALL - self.without, self.wide)
 
     def _with_notice(self, function: Callable[..., None]) -> Callable[..., None]:
         """A former command, which prints its present name first."""
@@ -82,6 +65,8 @@ class Verb:
         @wraps(function)
         def command(query: Any, **options: Any) -> None:
             if not query.as_json:  # a program may read both streams as one
+                from .common import print_message
+
                 print_message(f"tfdeploy: {notice}")
             function(query, **self.presets, **options)
 
@@ -90,30 +75,6 @@ class Verb:
         command.__signature__ = inspect.Signature(remaining)  # type: ignore[attr-defined]
         command.__doc__ = f"{notice}\n\n{inspect.cleandoc(function.__doc__ or '')}"
         return command
-
-
-class _Command(TyperCommand):
-    """A command that does not convert its texts."""
-
-    texts: Collection[str] = ()
-
-    def get_params(self, ctx: Any) -> Any:
-        """Its options and arguments."""
-        return _without_conversion(super().get_params(ctx), self.texts)
-
-
-def _without_conversion(options: Sequence[Any], texts: Collection[str] = ()) -> Sequence[Any]:
-    """The options, which use defaults and texts as they are: Typer converts values by pydantic, and importing that takes a third of the
-    time of a command."""
-
-    def process(option: Any, convert: Callable[[Any, Any], Any], context: object, value: Any) -> Any:
-        is_final = option.name in texts or value == option.default
-        return value if is_final and not (value is None and option.required) else convert(context, value)
-
-    for option in options:
-        if "process_value" not in vars(option):
-            option.process_value = partial(process, option, option.process_value)
-    return options
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -196,12 +157,13 @@ FORMER = (
 )
 """The commands of earlier versions. No list shows them."""
 
-_FOUND = {
+BY_NAME = {
     name: (group, verb)
     for group, verbs in {**GROUPS, "Former": FORMER}.items()
     for verb in verbs
     for name in (verb.name, *verb.aliases)
 }
+"""Each name and alias to the heading and the command."""
 
 
 def listed_names() -> list[str]:
@@ -209,47 +171,13 @@ def listed_names() -> list[str]:
     return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.is_listed]
 
 
-@cache
-def _imported(name: str) -> TyperCommand:
-    group, verb = _FOUND[name]
-    return verb.imported(name, group)
-
-
-class _Commands(Mapping[str, TyperCommand]):
-    """The commands by name. Each is imported when it is read."""
-
-    def __getitem__(self, name: str) -> TyperCommand:
-        return _imported(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_FOUND)
-
-    def __len__(self) -> int:
-        return len(_FOUND)
-
-
-class VerbGroup(TyperGroup):
-    """`tfdeploy` itself."""
-
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        self.commands = _Commands()  # type: ignore[assignment]
-
-    def get_params(self, ctx: Any) -> Any:
-        """The options before the command."""
-        return _without_conversion(super().get_params(ctx))
-
-    def list_commands(self, ctx: object) -> list[str]:
-        """The names, without an import of the commands."""
-        return list(self.commands)
-
-    def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
-        """Call the command. `help`, `version`, and options before the command are understood too."""
-        return super().main(args=arguments_in_order(sys.argv[1:] if args is None else args), **settings)
-
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """The list of all commands, without an import of them. It fits in a terminal of 80 columns and 24 lines."""
-        formatter.write(overview())
+def complete_function(name: str) -> Callable[[], None] | None:
+    """The function of a command that can be called without options and arguments; None for others."""
+    if name not in BY_NAME:
+        return None
+    function = BY_NAME[name][1].function_with_options()
+    parameters = inspect.signature(function).parameters.values()
+    return None if any(parameter.default is parameter.empty for parameter in parameters) else function
 
 
 def overview() -> str:

@@ -1,4 +1,4 @@
-"""What all commands share: the options that select a cluster, exit codes, and how results and messages are printed."""
+"""What all commands share: the options that select a cluster, and how results and messages are printed."""
 
 import inspect
 import json
@@ -11,45 +11,17 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-import typer
-
 from ..agent.record.terminal_text import safe
-from ..errors import SpecError
+from ..errors import SpecError, UsageError
 from ..units import DURATION_FORM, seconds, wrapped
 from . import completion
+from .exit_codes import FAILED
+from .option import Argument, Option
 
-FAILED, USAGE, NOT_FOUND, UNREACHABLE, TIMED_OUT, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 5, 70, 130  # 70: EX_SOFTWARE
-
-EXIT_CODES = {
-    0: "Success.",
-    FAILED: "The run or the command failed; `explain` or `doctor` found a problem.",
-    USAGE: "Wrong usage, or an argument that is not valid.",
-    NOT_FOUND: "No such cluster, task, machine, run or stack.",
-    UNREACHABLE: "The Docker engine, the machine or the controller does not respond.",
-    TIMED_OUT: "The run did not finish within `--timeout`.",
-    INTERNAL: "Internal error.",
-    INTERRUPTED: "Interrupted with Ctrl-C.",
-}
-"""Exit code to its meaning. `exec` and `run` also exit with the code of the program that they started."""
-
-EXIT_WORDS = {
-    0: "success",
-    FAILED: "failed or a problem",
-    USAGE: "wrong usage",
-    NOT_FOUND: "not found",
-    UNREACHABLE: "does not respond",
-    TIMED_OUT: "not in time",
-    INTERNAL: "internal error",
-    INTERRUPTED: "Ctrl-C",
-}
-"""The same in a word or two."""
-
-Cwd = Annotated[
-    Path, typer.Option("--cwd", "-C", help="Folder of the Pulumi program.", file_okay=False, show_default=False)
-]
+Cwd = Annotated[Path, Option("--cwd", "-C", help="Folder of the Pulumi program.", file_okay=False, show_default=False)]
 Stack = Annotated[
     str,
-    typer.Option(
+    Option(
         "--stack",
         "-s",
         help="Stack. Default: the selected stack.",
@@ -59,7 +31,7 @@ Stack = Annotated[
 ]
 Name = Annotated[
     str,
-    typer.Option(
+    Option(
         "--cluster",
         "-c",
         help="Cluster, or its id. Needed if the stack has more than one.",
@@ -67,12 +39,12 @@ Name = Annotated[
         autocompletion=completion.clusters,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+Json = Annotated[bool, Option("--json", help="Print JSON.", show_default=False)]
 Hostname = Annotated[
     str,
-    typer.Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames),
+    Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", show_default=False)]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.", show_default=False)]
 
 
 class Format(StrEnum):
@@ -88,12 +60,10 @@ class TableFormat(StrEnum):
     json = "json"
 
 
-_Format = Annotated[
-    Format | None, typer.Option("--output", "-o", help="`json` is the same as --json.", show_default=False)
-]
+_Format = Annotated[Format | None, Option("--output", "-o", help="`json` is the same as --json.", show_default=False)]
 _TableFormat = Annotated[
     TableFormat | None,
-    typer.Option(
+    Option(
         "--output",
         "-o",
         help="`wide` prints all columns in full, `json` is the same as --json.",
@@ -120,7 +90,7 @@ def _common_options(names: Collection[str], wide: bool) -> list[inspect.Paramete
 def with_common_options(command: Callable[..., None], names: Collection[str], wide: bool) -> Callable[..., None]:
     """A command that takes a `ClusterQuery` first, as one that takes the options of these names last.
 
-    Typer reads the options of a command from its signature, and has no other way to share them between commands. With `wide`, the
+    The options of a command are read from its signature, and there is no other way to share them between commands. With `wide`, the
     command has a table that can be printed with all columns.
     """
     from .select import ClusterQuery  # the list of all commands needs no cluster
@@ -129,7 +99,7 @@ def with_common_options(command: Callable[..., None], names: Collection[str], wi
 
     @wraps(command)
     def command_with_options(*args: Any, **options: Any) -> None:
-        common = {option.name: options.pop(option.name) for option in common_options}
+        common = {option.name: options.pop(option.name, option.default) for option in common_options}
         form = common.pop("output", None)
         as_json = common.pop("as_json", False) or form in (Format.json, TableFormat.json)
         command(ClusterQuery(**common, as_json=as_json, wide=form is TableFormat.wide), *args, **options)
@@ -185,7 +155,7 @@ def parse_timeout(text: str) -> float:
     try:
         return seconds(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a valid duration. Use {DURATION_FORM}.") from None
+        raise UsageError(f"{text!r} is not a valid duration. Use {DURATION_FORM}.") from None
 
 
 def ask_to_confirm(yes: bool, question: str, no_terminal: SpecError) -> None:
@@ -198,4 +168,10 @@ def ask_to_confirm(yes: bool, question: str, no_terminal: SpecError) -> None:
         return
     if not sys.stdin.isatty():
         raise no_terminal
-    typer.confirm(question, abort=True, err=True)
+    import typer  # most commands ask nothing
+
+    try:
+        typer.confirm(question, abort=True, err=True)
+    except typer.Abort:
+        print_message("Aborted.")
+        sys.exit(FAILED)

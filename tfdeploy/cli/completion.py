@@ -1,15 +1,14 @@
 """Shell completion of names, from the registry alone: no cluster is contacted.
 
-All commands import this module, and only the shell calls it: so the registry is imported in its functions.
+A function gets the values of the options so far, and the beginning of a word. All commands import this module, and only the shell
+calls it: so the registry is imported in its functions.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TfdeployError
 
@@ -28,19 +27,19 @@ def _without_warnings() -> Iterator[None]:
 
 
 @_without_warnings()
-def hostnames(ctx: typer.Context, incomplete: str) -> list[str]:
+def hostnames(options: Mapping[str, Any], incomplete: str) -> list[str]:
     """Tasks of the selected clusters, without those that the command line has already."""
-    used = ctx.params.get("names") or ()
-    names = [task.hostname for entry in _entries(ctx) for task in entry.expected.tasks]
+    used = options.get("names") or ()
+    names = [task.hostname for entry in _entries(options) for task in entry.expected.tasks]
     return [name for name in names if name.startswith(incomplete) and name not in used]
 
 
 @_without_warnings()
-def sources(ctx: typer.Context, incomplete: str) -> list[str]:
+def sources(options: Mapping[str, Any], incomplete: str) -> list[str]:
     """What `cp` copies from: tasks of the selected clusters, and the runs that were submitted from this computer."""
     from .. import receipts, registry
 
-    entries = _entries(ctx)
+    entries = _entries(options)
     tasks = [f"{task.hostname}:" for entry in entries for task in entry.expected.tasks]
     keys = {entry.stack_key for entry in entries}
     earlier = [entry for entry in registry.entries() if entry.stack_key in keys]
@@ -49,16 +48,16 @@ def sources(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 @_without_warnings()
-def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
+def clusters(options: Mapping[str, Any], incomplete: str) -> list[str]:
     """Clusters of the stack, or of all stacks if there is no stack."""
     from .. import registry
 
-    names = dict.fromkeys(entry.cluster["name"] for entry in _entries(ctx, "") or registry.entries())
+    names = dict.fromkeys(entry.cluster["name"] for entry in _entries(options, "") or registry.entries())
     return [name for name in names if name.startswith(incomplete)]
 
 
 @_without_warnings()
-def stacks(ctx: typer.Context, incomplete: str) -> list[str]:
+def stacks(options: Mapping[str, Any], incomplete: str) -> list[str]:
     """Stacks that have clusters."""
     from .. import registry
 
@@ -66,12 +65,12 @@ def stacks(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _entries(ctx: typer.Context, cluster: str | None = None) -> "list[Entry]":
+def _entries(options: Mapping[str, Any], cluster: str | None = None) -> "list[Entry]":
     """The selected clusters; those of the whole stack if `cluster` is empty."""
     from .select import ClusterQuery, select_clusters
 
-    cluster = str(ctx.params.get("cluster") or "") if cluster is None else cluster
-    query = ClusterQuery(Path(ctx.params.get("cwd") or "."), str(ctx.params.get("stack") or ""), cluster)
+    cluster = str(options.get("cluster") or "") if cluster is None else cluster
+    query = ClusterQuery(Path(options.get("cwd") or "."), str(options.get("stack") or ""), cluster)
     with suppress(TfdeployError, OSError):
         return select_clusters(query)
     return []

@@ -1,62 +1,40 @@
-"""The `tfdeploy` command: its subcommands, and what errors become."""
+"""The `tfdeploy` command: how it is called, and what errors become."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import typer
+from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
+from .command_table import complete_function, overview
+from .exit_codes import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE
+from .usage_errors import arguments_in_order
 
-from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
-from .command_table import VerbGroup, listed_names
-from .common import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, print_message, print_result
-from .usage_errors import USAGE_ERROR, usage_message
-
-_SUMMARY = "Inspect and control TensorFlow clusters."
-
-app = typer.Typer(
-    name="tfdeploy",
-    cls=VerbGroup,
-    help=_SUMMARY,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from .. import registry
-
-        print_result(f"tfdeploy {registry.versions().get('pulumi-tfdeploy', 'from source')}")
-        raise typer.Exit
-
-
-@app.callback(help=_SUMMARY)
-def main_options(
-    debug: bool = typer.Option(False, "--debug", help="Print a traceback on errors.", show_default=False),
-    version: bool = typer.Option(
-        False, "--version", help="Print the version.", show_default=False, callback=_print_version, is_eager=True
-    ),
-) -> None:
-    """Set the options of all commands."""
-    if debug:
-        os.environ["TFDEPLOY_DEBUG"] = "1"
+_NAME = "tfdeploy"
+_COMPLETION = "_TFDEPLOY_COMPLETE"
+"""The environment variable with which a shell asks for the completion of a word."""
 
 
 def main() -> None:
     """Run a command. An error becomes a message and an exit code."""
-    call(app, "tfdeploy")
+    exit_with(_call, _NAME)
 
 
-def call(command: Callable[..., object], name: str) -> None:
-    """Call a command of this name. An error becomes a message and an exit code."""
+def _call(arguments: Sequence[str]) -> object:
+    """Call a command. Typer, which takes longer to load than most commands take, is loaded where there are options to parse."""
+    words = [] if _COMPLETION in os.environ else arguments_in_order(arguments)
+    if words in (["--help"], ["-h"]):
+        return sys.stdout.write(overview()) and None
+    if len(words) == 1 and (function := complete_function(words[0])):
+        return function()
+    from .typer_app import app, call
+
+    return call(app, _NAME, arguments)
+
+
+def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
+    """Call a command of this name with the arguments of this process. An error becomes a message and an exit code."""
     try:
-        code = command(standalone_mode=False, prog_name=name)
-    except USAGE_ERROR as error:
-        print_message(f"{name}: {usage_message(error, listed_names())}")
-        sys.exit(USAGE)
-    except typer.Abort:
-        print_message("Aborted.")
-        sys.exit(FAILED)
+        code = command(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
@@ -65,6 +43,8 @@ def call(command: Callable[..., object], name: str) -> None:
     except Exception as error:
         if os.environ.get("TFDEPLOY_DEBUG"):
             raise
+        from .common import print_message
+
         print_message(f"{name}: {_message(error)}")
         sys.exit(_exit_code(error))
     if isinstance(code, int) and code:
@@ -84,6 +64,7 @@ def _exit_code(error: Exception) -> int:
         NotFound: NOT_FOUND,
         Unreachable: UNREACHABLE,
         SpecError: USAGE,
+        UsageError: USAGE,
         TfdeployError: FAILED,
     }
     unknown = FAILED if _is_of_another_format(error) else INTERNAL

@@ -1,15 +1,16 @@
 """The command `tfrun`: `tfdeploy run` with the options of TFMesos' `tfrun`. Its letters mean other things in `tfdeploy`."""
 
-import copy
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Annotated, Any, get_args
 
 import typer
 
-from .main import call
+from .main import exit_with
+from .option import Option
 from .run.command import run
+from .typer_app import call, with_typer
 
 OPTIONS = {
     "workers": ("-w", "--nworker"),
@@ -45,9 +46,7 @@ def _with_names(parameter: inspect.Parameter) -> inspect.Parameter:
     if names is None:
         return parameter
     kind, option = get_args(parameter.annotation)
-    option = copy.copy(option)
-    option.param_decls = (*names, *option.param_decls)
-    return parameter.replace(annotation=Annotated[kind, option])
+    return parameter.replace(annotation=Annotated[kind, Option(*option.names, *names, **option.settings)])
 
 
 app = typer.Typer(
@@ -55,9 +54,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
 )
-app.command("tfrun")(_with_options(run))
+app.command("tfrun")(with_typer(_with_options(run)))
 
 
 def main() -> None:
     """Run the command. An error becomes a message and an exit code."""
-    call(app, "tfrun")
+    exit_with(partial(call, app, "tfrun"), "tfrun")

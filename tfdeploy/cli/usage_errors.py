@@ -5,11 +5,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-import typer
-
-USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
-"""The error that the option library raises for wrong usage. It may contain its own copy of click."""
-
 _UP = "`pulumi up` creates or updates the cluster"
 _DESTROY = "`pulumi destroy` removes the cluster; `tfdeploy stop` stops the training"
 _STOP = "`tfdeploy stop` stops the training; `pulumi cancel` ends an update"

@@ -23,8 +23,8 @@ from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
 from tfdeploy.cli import common, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
-from tfdeploy.cli.main import app
-from tfdeploy.errors import BackendError, NotFound
+from tfdeploy.cli.typer_app import app
+from tfdeploy.errors import BackendError, NotFound, UsageError
 from tfdeploy.report.expected import ExpectedState, expected_state
 from tfdeploy.report.report import report
 
@@ -147,7 +147,7 @@ def test_ports_are_written_as_for_kubectl(text: str, ports: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("text", ["", "0", "x", "8888:", "1:2:3", "65536", "65536:1", "-1"])
 def test_what_is_not_a_port_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
+    with pytest.raises(UsageError):
         port_forward.parse_ports(text)
 
 

@@ -12,8 +12,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tfdeploy.cli.command_table import FORMER, GROUPS, Verb, listed_names
-from tfdeploy.cli.common import EXIT_WORDS
-from tfdeploy.cli.main import app
+from tfdeploy.cli.exit_codes import EXIT_WORDS
+from tfdeploy.cli.typer_app import app
 
 NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy", "ssh")
 QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")

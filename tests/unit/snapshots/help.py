@@ -7,7 +7,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.unit.snapshots import section
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 
 _WIDTH = "100"
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...agent.record.terminal_text import shown_text
 from ...errors import SpecError
 from ...units import counted, text_of_size
 from .. import completion
-from ..common import FAILED, print_json, print_message, print_result
+from ..common import print_json, print_message, print_result
 from ..copy.destination import STDOUT, find_destination, refuse_in_source
 from ..copy.source import OpenSource, open_source, parse_source
 from ..copy.transfer import CopyResult, copy, copy_to_stdout
+from ..exit_codes import FAILED
+from ..option import Argument
 from ..select import ClusterQuery
 
 _MAX_NAMES = 20
@@ -26,7 +26,7 @@ def cp(
     query: ClusterQuery,
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="TASK:PATH|run:RUN/PATH",
             help="File or folder of a task, or of a run's stored artifacts.",
             show_default=False,
@@ -35,9 +35,7 @@ def cp(
     ],
     dest: Annotated[
         str,
-        typer.Argument(
-            metavar="DEST", help="Folder to copy into, or the new name; `-` for stdout.", show_default=False
-        ),
+        Argument(metavar="DEST", help="Folder to copy into, or the new name; `-` for stdout.", show_default=False),
     ],
 ) -> None:
     """Copy files from a task, or from a stored run.
@@ -71,7 +69,7 @@ def cp(
     else:
         _print(result, target)
     if result.failed:
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)
 
 
 def _refuse_folder(opened: OpenSource, source: str) -> None:

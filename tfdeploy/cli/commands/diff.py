@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ... import receipts
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
@@ -17,6 +15,7 @@ from ...report.run_diff import FileChange, RunDiff, code_changes
 from ...report.run_history import StoredRun
 from ...report.run_outcomes import speed
 from ..common import print_json, print_result
+from ..option import Argument, Option
 from ..select import ClusterQuery, select_cluster
 from .report import ALL_PAGE_LINES, PAGE_LINES, write_page
 from .runs import collect_runs
@@ -24,11 +23,11 @@ from .runs import collect_runs
 
 def diff(
     query: ClusterQuery,
-    older: Annotated[str, typer.Argument(help="Id of a run, or its beginning.", show_default="the run before")] = "",
-    newer: Annotated[str, typer.Argument(help="Id of a later run.", show_default="the last run")] = "",
+    older: Annotated[str, Argument(help="Id of a run, or its beginning.", show_default="the run before")] = "",
+    newer: Annotated[str, Argument(help="Id of a later run.", show_default="the last run")] = "",
     html: Annotated[
         Path | None,
-        typer.Option(help="File for a page with the curves of both runs over each other.", show_default=False),
+        Option(help="File for a page with the curves of both runs over each other.", show_default=False),
     ] = None,
 ) -> None:
     """Compare two runs by results, arguments and code.

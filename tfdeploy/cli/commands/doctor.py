@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-import typer
-
 from ... import registry
 from ...backends.base import FAIL, OK, WARN, Check, health
 from ...errors import BackendError, NotFound, SpecError
@@ -19,7 +17,8 @@ from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
 from ...spec.backends import BACKENDS, DEFAULT_BACKEND
 from ...units import text_of_size, wrapped
-from ..common import FAILED, print_json, print_result
+from ..common import print_json, print_result
+from ..exit_codes import FAILED
 from ..output import screen_width
 from ..parallel import call_in_parallel
 from ..pulumi import places, pulumi, secrets_provider, settings
@@ -69,7 +68,7 @@ def doctor(query: ClusterQuery) -> None:
     else:
         _print(rows, backend)
     if any(row.check.state == FAIL for row in rows):
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)
 
 
 def check_rows(backend: str, what: str, result: Sequence[Check] | Exception, needed: str) -> list[CheckRow]:

@@ -5,14 +5,13 @@ import json
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from ... import registry
 from ...agent.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
 from ...agent.record.terminal_text import safe
 from ...agent.run_state import ENGINE_STARTING, LOST
 from ...report.events import describe, document, with_waits
 from ..common import print_json, print_message, print_result
+from ..option import Option
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, refuse_endless_wait, take_snapshot
 from .logs import sleep_while_read
@@ -23,7 +22,7 @@ _LEAST_WIDTH = 12
 
 def events(
     query: ClusterQuery,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until the run ends.")] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Print new events until the run ends.")] = False,
 ) -> None:
     """Show the events of the current run.
 

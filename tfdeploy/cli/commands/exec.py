@@ -6,11 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from ...backends.base import access
 from ...errors import BackendError, SpecError
 from ..common import Hostname
+from ..option import Argument, Option
 from ..select import ClusterQuery, select_existing_cluster
 
 
@@ -18,22 +17,22 @@ def exec_(
     query: ClusterQuery,
     hostname: Hostname,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
+        list[str] | None, Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
     ] = None,
     machine: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--machine",
             help="Log in to an EC2 machine by ssh: HOSTNAME is its name, or a task on it. What follows -- are arguments of ssh.",
             show_default=False,
         ),
     ] = False,
     interactive: Annotated[
-        bool, typer.Option("--interactive", "-i", help="Connect stdin: always the case.", show_default=False)
+        bool, Option("--interactive", "-i", help="Connect stdin: always the case.", show_default=False)
     ] = False,
     terminal: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--tty", "-t", help="Require a terminal, which is used in any case if there is one.", show_default=False
         ),
     ] = False,
@@ -58,7 +57,7 @@ def exec_(
     if terminal and not sys.stdin.isatty():
         raise SpecError("--tty", "stdin is not a terminal", "Leave it out.")
     cluster = select_existing_cluster(query).cluster
-    raise typer.Exit(access(cluster["backend"]).execute(cluster, hostname, command))
+    sys.exit(access(cluster["backend"]).execute(cluster, hostname, command))
 
 
 def _log_in(query: ClusterQuery, machine: str, arguments: Sequence[str]) -> None:

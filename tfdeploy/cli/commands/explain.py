@@ -1,10 +1,9 @@
 """`tfdeploy explain`: why a cluster or task does not run."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Annotated
-
-import typer
 
 from ...agent.record.terminal_text import safe
 from ...backends.base import load
@@ -14,7 +13,9 @@ from ...report.diagnosis import LINES, Facts
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
 from .. import completion
-from ..common import FAILED, print_json, print_prose
+from ..common import print_json, print_prose
+from ..exit_codes import FAILED
+from ..option import Argument
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
@@ -23,7 +24,7 @@ from ..snapshot import Snapshot, take_snapshot
 def explain(
     query: ClusterQuery,
     hostname: Annotated[
-        str, typer.Argument(help="Task, such as ps-0.", show_default=False, autocompletion=completion.hostnames)
+        str, Argument(help="Task, such as ps-0.", show_default=False, autocompletion=completion.hostnames)
     ] = "",
 ) -> None:
     """Explain problems and how to fix them.
@@ -42,7 +43,7 @@ def explain(
     else:
         _print(findings)
     if any(finding.wrong for finding in findings):
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)
 
 
 def _facts(snapshot: Snapshot) -> Facts:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
-import typer
 import yaml
 
 from ... import registry
@@ -17,6 +16,7 @@ from ...registry import Entry
 from ...spec.backends import JOB_MAPPINGS
 from ...spec.ec2 import CONNECTIVITIES, NEW, SSM
 from ..common import print_json, print_message
+from ..option import Option
 from ..pulumi import places, project_name, settings
 from ..select import ClusterQuery, current_stack
 
@@ -33,16 +33,16 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
 def iam_policy(
     query: ClusterQuery,
     every: Annotated[
-        bool, typer.Option("--all", help="For all arguments that a cluster may have.", show_default=False)
+        bool, Option("--all", help="For all arguments that a cluster may have.", show_default=False)
     ] = False,
-    account: Annotated[str, typer.Option(help="Id of the account. Default: the user's.", show_default=False)] = "",
-    region: Annotated[str, typer.Option(help="Region. Default: the stack's, else every one.", show_default=False)] = "",
-    efs: Annotated[str, typer.Option(help='"new", or the id of a file system.', show_default=False)] = "",
-    spot: Annotated[bool, typer.Option("--spot", help="For spot instances.", show_default=False)] = False,
-    connectivity: Annotated[str, typer.Option(help=f"One of: {', '.join(CONNECTIVITIES)}.", show_default=False)] = "",
-    instance_profile: Annotated[str, typer.Option(help="Your own instance profile.", show_default=False)] = "",
+    account: Annotated[str, Option(help="Id of the account. Default: the user's.", show_default=False)] = "",
+    region: Annotated[str, Option(help="Region. Default: the stack's, else every one.", show_default=False)] = "",
+    efs: Annotated[str, Option(help='"new", or the id of a file system.', show_default=False)] = "",
+    spot: Annotated[bool, Option("--spot", help="For spot instances.", show_default=False)] = False,
+    connectivity: Annotated[str, Option(help=f"One of: {', '.join(CONNECTIVITIES)}.", show_default=False)] = "",
+    instance_profile: Annotated[str, Option(help="Your own instance profile.", show_default=False)] = "",
     ebs_volume: Annotated[
-        list[str] | None, typer.Option(help="Id of an existing volume. Can be repeated.", show_default=False)
+        list[str] | None, Option(help="Id of an existing volume. Can be repeated.", show_default=False)
     ] = None,
 ) -> None:
     """Print the least IAM policy for a cluster on EC2, as JSON.

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 import yaml
 
 from ...errors import SpecError, file_error
 from ...spec.cluster import cluster_spec
 from ...units import counted
 from ..common import print_message, print_result
+from ..option import Argument
 from ..tfjob.conversion import API_VERSION, KIND, Conversion, convert
 from ..tfjob.program import program
 
@@ -20,7 +20,7 @@ _BACKEND = "kubernetes"
 
 
 def import_tfjob(
-    file: Annotated[str, typer.Argument(help="YAML of a TFJob; - for the standard input.")],
+    file: Annotated[str, Argument(help="YAML of a TFJob; - for the standard input.")],
 ) -> None:
     """Print the program that a TFJob becomes.
 

@@ -1,6 +1,7 @@
 """`tfdeploy ls --leftovers`: resources with our labels or tags that belong to no stack."""
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -8,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from ... import registry
 from ...backends.base import ClusterRef, DiscoveredCluster, load
@@ -19,7 +18,8 @@ from ...registry import Entry
 from ...report.tables import ago
 from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
-from ..common import FAILED, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..exit_codes import FAILED
 from ..output import print_table
 from ..ownership import (
     BUSY,
@@ -251,7 +251,7 @@ def _delete(query: ClusterQuery, rows: Sequence[_Row], yes: bool) -> None:
         message = f"{item['cluster']}: {item['error'] or item['retained'] or 'deleted'}"
         print_message(message) if query.as_json else print_result(message)
     if any(item["error"] for item in deletions):
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)
 
 
 def _named(query: ClusterQuery, rows: Sequence[_Row]) -> list[_Row]:

@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ... import registry
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import plain
 from ...agent.run_state import RunState
 from ...backends.task_access import no_task
-from ...errors import NotFound
+from ...errors import NotFound, UsageError
 from ...registry import Entry
 from ...report.program_problems import is_noise
 from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message
+from ..option import Argument, Option
 from ..output import Writer, line_writer
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
@@ -70,32 +69,30 @@ def logs(
     query: ClusterQuery,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[HOSTNAME|JOB|CONTAINER]...",
             help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
             show_default=False,
             autocompletion=completion.hostnames,
         ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the run ends.")] = False,
-    since: Annotated[str, typer.Option(help="Only lines since then, such as 10m or 2026-11-21T04:12.")] = "",
-    grep: Annotated[str, typer.Option(help="Only lines that match this regular expression.")] = "",
-    stderr: Annotated[bool, typer.Option("--stderr", help="Only lines of stderr.")] = False,
-    previous: Annotated[bool, typer.Option("--previous", "-p", help="Lines of the previous attempt.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="Only the last lines of each task.")] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Print new lines until the run ends.")] = False,
+    since: Annotated[str, Option(help="Only lines since then, such as 10m or 2026-11-21T04:12.")] = "",
+    grep: Annotated[str, Option(help="Only lines that match this regular expression.")] = "",
+    stderr: Annotated[bool, Option("--stderr", help="Only lines of stderr.")] = False,
+    previous: Annotated[bool, Option("--previous", "-p", help="Lines of the previous attempt.")] = False,
+    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only the last lines of each task.")] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
+        Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
     ] = None,
-    run: Annotated[str, typer.Option(help="Id of an earlier run.", show_default="the current run")] = "",
+    run: Annotated[str, Option(help="Id of an earlier run.", show_default="the current run")] = "",
     timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="Begin each line with its time (UTC).", show_default=False)
+        bool, Option("--timestamps", help="Begin each line with its time (UTC).", show_default=False)
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option(
-            "--quiet", "-q", help="Without the lines that TensorFlow prints at each start.", show_default=False
-        ),
+        Option("--quiet", "-q", help="Without the lines that TensorFlow prints at each start.", show_default=False),
     ] = False,
 ) -> None:
     """Show the log lines of tasks, oldest first.
@@ -104,7 +101,7 @@ def logs(
     document per line.
     """
     if follow and (previous or run):
-        raise typer.BadParameter("--follow shows the current run; it cannot be used with --previous or --run.")
+        raise UsageError("--follow shows the current run; it cannot be used with --previous or --run.")
     entry = select_cluster(query)
     record, run, hostnames = _find_run(entry, run, names or [])
     attempts = _previous_attempts(record, run, hostnames) if previous else {}
@@ -223,13 +220,11 @@ def _since(text: str) -> float:
         return time.time() - seconds(text)
     with suppress(ValueError):
         return datetime.datetime.fromisoformat(text).timestamp()
-    raise typer.BadParameter(
-        f"--since {text!r} is not valid. Use {DURATION_FORM}, or a time such as 2026-11-21T04:12:07Z."
-    )
+    raise UsageError(f"--since {text!r} is not valid. Use {DURATION_FORM}, or a time such as 2026-11-21T04:12:07Z.")
 
 
 def _pattern(text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise typer.BadParameter(f"--grep {text!r} is not a valid regular expression: {error}.") from None
+        raise UsageError(f"--grep {text!r} is not a valid regular expression: {error}.") from None

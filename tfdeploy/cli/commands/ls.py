@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-
 from ... import registry
 from ...backends.base import GONE
 from ...errors import NotFound, SpecError
@@ -17,6 +15,7 @@ from ...registry import Entry
 from ...report.tables import ago
 from ...units import dollars, moment
 from ..common import Yes, print_json, print_message, print_result
+from ..option import Option
 from ..output import print_table
 from ..parallel import call_in_parallel
 from ..select import ClusterQuery, other_login
@@ -77,13 +76,13 @@ def ls(
     query: ClusterQuery,
     everything: Annotated[
         bool,
-        typer.Option("--all", "-a", help="Also clusters that no longer exist.", show_default=False),
+        Option("--all", "-a", help="Also clusters that no longer exist.", show_default=False),
     ] = False,
     only_leftovers: Annotated[
-        bool, typer.Option("--leftovers", help="Show resources that belong to no stack.", show_default=False)
+        bool, Option("--leftovers", help="Show resources that belong to no stack.", show_default=False)
     ] = False,
     delete: Annotated[
-        bool, typer.Option("--delete", help="With --leftovers: delete them, after confirmation.", show_default=False)
+        bool, Option("--delete", help="With --leftovers: delete them, after confirmation.", show_default=False)
     ] = False,
     yes: Yes = False,
 ) -> None:

@@ -3,11 +3,10 @@
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ...errors import NotFound
 from ...units import wrapped
 from ..common import print_json, print_result
+from ..option import Argument
 from ..output import screen_width
 from ..select import ClusterQuery
 
@@ -20,7 +19,7 @@ _WIDTH = 100
 
 def options(
     query: ClusterQuery,
-    word: Annotated[str, typer.Argument(help="Show only arguments with this word in their name.")] = "",
+    word: Annotated[str, Argument(help="Show only arguments with this word in their name.")] = "",
 ) -> None:
     """Show the arguments of a `TensorFlowCluster`.
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-import typer
-
 from ...agent.run_state import TENSORBOARD
 from ...backends.base import Route, access
 from ...backends.port_forward import LOOPBACK, Forward
-from ...errors import BackendError, NotFound, SpecError
+from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry
 from .. import completion
 from ..common import print_json, print_message, print_result
+from ..option import Argument, Option
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 
@@ -28,7 +27,7 @@ def port_forward(
     query: ClusterQuery,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[HOSTNAME… | HOSTNAME [LOCAL:]PORT…]",
             help="Tasks, of which the ports of TensorFlow and TensorBoard are forwarded; or a task and its ports, such as 8888, "
             "9000:8888, or :8888 for a free one here. Default: TensorBoard.",
@@ -38,7 +37,7 @@ def port_forward(
     ] = None,
     port: Annotated[
         int,
-        typer.Option(
+        Option(
             help="Port on this computer, for one task.",
             show_default="the task's port, or a free one",
             min=0,
@@ -110,7 +109,7 @@ def parse_ports(text: str) -> tuple[int, int]:
     """The port of this computer, 0 for a free one, and the port of the task: `9000:8888`, `:8888`, or `8888` for both."""
     match = _PORTS.fullmatch(text)
     if match is None or not 0 < int(match["remote"]) <= _LARGEST_PORT or int(match["local"] or 0) > _LARGEST_PORT:
-        raise typer.BadParameter(f"{text!r} is not valid. Use PORT, LOCAL:PORT, or :PORT for a free local port.")
+        raise UsageError(f"{text!r} is not valid. Use PORT, LOCAL:PORT, or :PORT for a free local port.")
     remote = int(match["remote"])
     return (remote if match["local"] is None else int(match["local"] or 0)), remote
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-import typer
 import yaml
 
 from ...backends.base import load
 from ..common import print_result
+from ..option import Option
 from ..pulumi import settings
 from ..select import ClusterQuery, current_stack
 
@@ -15,9 +15,9 @@ _BACKEND = "kubernetes"
 
 def rbac_policy(
     query: ClusterQuery,
-    namespace: Annotated[str, typer.Option(help="Namespace. Default: the stack's.", show_default=False)] = "",
+    namespace: Annotated[str, Option(help="Namespace. Default: the stack's.", show_default=False)] = "",
     every: Annotated[
-        bool, typer.Option("--all", help="With what checks of a preview and `top` read.", show_default=False)
+        bool, Option("--all", help="With what checks of a preview and `top` read.", show_default=False)
     ] = False,
 ) -> None:
     """Print the least Role for a cluster on Kubernetes, as YAML.

@@ -5,8 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ... import receipts
 from ...backends.base import ObservedState
 from ...errors import BackendError
@@ -15,6 +13,7 @@ from ...registry import Entry
 from ...report.run_history import receipt_facts
 from ...report.run_outcomes import observed_source, outcome
 from ..common import print_json, print_message, print_result
+from ..option import Option
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
 
@@ -27,9 +26,9 @@ PAGE_LINES, ALL_PAGE_LINES = 20_000, 200_000
 
 def report(
     query: ClusterQuery,
-    save: Annotated[Path, typer.Option(help="File to write. Default: CLUSTER.html.", show_default=False)] = Path(),
-    live: Annotated[bool, typer.Option("--serve", help="Serve a live page on this computer until Ctrl-C.")] = False,
-    port: Annotated[int, typer.Option(help="Port of --serve; 0 chooses a free one.", min=0, max=65535)] = 0,
+    save: Annotated[Path, Option(help="File to write. Default: CLUSTER.html.", show_default=False)] = Path(),
+    live: Annotated[bool, Option("--serve", help="Serve a live page on this computer until Ctrl-C.")] = False,
+    port: Annotated[int, Option(help="Port of --serve; 0 chooses a free one.", min=0, max=65535)] = 0,
 ) -> None:
     """Write an HTML page about the cluster.
 

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...backends.base import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
 from ..common import Hostname, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..heal_plan import HealPlan, heal_plan
+from ..option import Option
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..select import ClusterQuery, select_clusters, select_existing_cluster
 from ..snapshot import take_snapshot
@@ -24,18 +23,18 @@ def restart(
     hostname: Hostname = "",
     without_data: Annotated[
         bool,
-        typer.Option("--without-data", help="Delete the volumes that only this task mounts.", show_default=False),
+        Option("--without-data", help="Delete the volumes that only this task mounts.", show_default=False),
     ] = False,
     lost: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--lost",
             help="Restore the lost tasks, controllers and machines of the stack; with a machine, start its tasks on others.",
             show_default=False,
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what --lost would restore.", show_default=False)
+        bool, Option("--dry-run", help="Only print what --lost would restore.", show_default=False)
     ] = False,
     yes: Yes = False,
 ) -> None:

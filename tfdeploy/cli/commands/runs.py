@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
-import typer
-
 from ... import receipts, registry
 from ...agent.record.record import Record
 from ...agent.run_spec import RunSpec
@@ -18,6 +16,7 @@ from ...registry import Entry
 from ...report.run_history import UNFINISHED, StoredRun, columns, summaries
 from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
 from ..common import print_json, print_message, print_result
+from ..option import Option
 from ..output import print_table
 from ..parallel import call_in_parallel
 from ..select import ClusterQuery, select_cluster
@@ -33,7 +32,7 @@ _METRIC_SECONDS = 10.0
 def runs(
     query: ClusterQuery,
     everything: Annotated[
-        bool, typer.Option("--all", "-a", help="The runs of all clusters of this computer.", show_default=False)
+        bool, Option("--all", "-a", help="The runs of all clusters of this computer.", show_default=False)
     ] = False,
 ) -> None:
     """Show the runs of a cluster, the newest first.

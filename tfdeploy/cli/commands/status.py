@@ -13,14 +13,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ... import registry
 from ...agent.files import write_whole
 from ...agent.record.log_lines import Reader
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
 from ...backends.task_access import no_task
+from ...errors import UsageError
 from ...outputs import TaskRow
 from ...registry import Entry
 from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
@@ -28,6 +27,7 @@ from ...report.run_outcomes import stored_progress
 from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
 from ..common import Hostname, has_colours, print_json, print_message, print_result, print_styled
+from ..option import Option
 from ..output import cluster_tables, print_table, screen_width, wide_tables
 from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
@@ -247,7 +247,7 @@ def status(
     query: ClusterQuery,
     watch: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--watch", "-w", help="Update the tables and the training's progress until the run ends or q is pressed."
         ),
     ] = False,
@@ -259,7 +259,7 @@ def status(
     """
     if watch:
         if query.as_json:
-            raise typer.BadParameter("--watch has no JSON output. Use `tfdeploy events --follow --json`.")
+            raise UsageError("--watch has no JSON output. Use `tfdeploy events --follow --json`.")
         watch_clusters(select_clusters(query))
         return
     snapshots = [take_snapshot(entry) for entry in select_clusters(query)]

@@ -1,12 +1,13 @@
 """`tfdeploy wait`: wait for the end of the run."""
 
+import sys
 import time
 from typing import Annotated
 
-import typer
-
 from ... import registry
-from ..common import FAILED, TIMED_OUT, parse_timeout, print_json, print_message
+from ..common import parse_timeout, print_json, print_message
+from ..exit_codes import FAILED, TIMED_OUT
+from ..option import Option
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import refuse_endless_wait, take_snapshot
 from .status import to_dict
@@ -17,7 +18,7 @@ _SUCCEEDED = "succeeded"
 
 def wait(
     query: ClusterQuery,
-    timeout: Annotated[str, typer.Option(help="Time limit, such as 10m.", show_default="no limit")] = "",
+    timeout: Annotated[str, Option(help="Time limit, such as 10m.", show_default="no limit")] = "",
 ) -> None:
     """Wait for the end of the run.
 
@@ -36,6 +37,6 @@ def wait(
     report = snapshot.report
     print_message(f"{entry.title}: {report.state}" + (f": {report.reason}" if report.reason else ""))
     if not report.decided and not snapshot.entry.ended:
-        raise typer.Exit(TIMED_OUT)
+        sys.exit(TIMED_OUT)
     if report.state != _SUCCEEDED:
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ... import registry
 from ...agent.record.terminal_text import safe
-from ...errors import BundleError, EmptyBundle, SpecError
+from ...errors import BundleError, EmptyBundle, SpecError, UsageError
 from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
 from ..commands.status import to_dict
-from ..common import FAILED, parse_timeout, print_json, print_message
+from ..common import parse_timeout, print_json, print_message
+from ..exit_codes import FAILED
+from ..option import Argument, Option
 from ..output import prefix
 from ..snapshot import LogLine, Snapshot
 from .arguments import RunRequest, Share, arguments, configuration
@@ -28,45 +28,37 @@ from .terminal_relay import HERE
 
 _STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
-_Count = Annotated[int, typer.Option("--workers", help="Number of workers.")]
-_Ps = Annotated[int, typer.Option("--ps", help="Number of parameter servers.")]
-_GpusW = Annotated[int, typer.Option("--worker-gpus", help="GPUs per worker.")]
-_GpusS = Annotated[int, typer.Option("--ps-gpus", help="GPUs per parameter server.")]
-_CpusW = Annotated[float, typer.Option("--worker-cpus", help="CPUs reserved per worker.")]
-_CpusS = Annotated[float, typer.Option("--ps-cpus", help="CPUs reserved per parameter server.")]
+_Count = Annotated[int, Option("--workers", help="Number of workers.")]
+_Ps = Annotated[int, Option("--ps", help="Number of parameter servers.")]
+_GpusW = Annotated[int, Option("--worker-gpus", help="GPUs per worker.")]
+_GpusS = Annotated[int, Option("--ps-gpus", help="GPUs per parameter server.")]
+_CpusW = Annotated[float, Option("--worker-cpus", help="CPUs reserved per worker.")]
+_CpusS = Annotated[float, Option("--ps-cpus", help="CPUs reserved per parameter server.")]
 _MEMORY = "Memory limit per {}, such as 2GiB. A number without a unit is in megabytes."
-_MemoryW = Annotated[str, typer.Option("--worker-memory", help=_MEMORY.format("worker"), show_default=False)]
-_MemoryS = Annotated[str, typer.Option("--ps-memory", help=_MEMORY.format("parameter server"), show_default=False)]
-_Volumes = Annotated[
-    list[str] | None, typer.Option("--volume", help="Mount SRC:DST[:ro] in each task. Can be repeated.")
-]
+_MemoryW = Annotated[str, Option("--worker-memory", help=_MEMORY.format("worker"), show_default=False)]
+_MemoryS = Annotated[str, Option("--ps-memory", help=_MEMORY.format("parameter server"), show_default=False)]
+_Volumes = Annotated[list[str] | None, Option("--volume", help="Mount SRC:DST[:ro] in each task. Can be repeated.")]
 _Env = Annotated[
-    list[str] | None, typer.Option("-e", "--env", help="Environment variable NAME=VALUE of each task. Can be repeated.")
+    list[str] | None, Option("-e", "--env", help="Environment variable NAME=VALUE of each task. Can be repeated.")
 ]
 _Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."),
+    Option("--set", help="Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."),
 ]
-_On = Annotated[str, typer.Option("--on", help="Backend: local, docker, ec2 or kubernetes.")]
-_Image = Annotated[str, typer.Option(help="Image of all tasks.", show_default=False)]
-_Code = Annotated[str, typer.Option(help="Folder that is copied to each task as its working directory; '' for none.")]
-_Here = Annotated[
-    bool, typer.Option("--here", help="Run worker 0 in this terminal (only --on local).", show_default=False)
-]
-_StackName = Annotated[str, typer.Option("--name", help="Name of this run's stack.", show_default="run-…")]
-_Keep = Annotated[bool, typer.Option("--keep", help="Keep the cluster after the run.", show_default=False)]
+_On = Annotated[str, Option("--on", help="Backend: local, docker, ec2 or kubernetes.")]
+_Image = Annotated[str, Option(help="Image of all tasks.", show_default=False)]
+_Code = Annotated[str, Option(help="Folder that is copied to each task as its working directory; '' for none.")]
+_Here = Annotated[bool, Option("--here", help="Run worker 0 in this terminal (only --on local).", show_default=False)]
+_StackName = Annotated[str, Option("--name", help="Name of this run's stack.", show_default="run-…")]
+_Keep = Annotated[bool, Option("--keep", help="Keep the cluster after the run.", show_default=False)]
 _Wait = Annotated[
     str,
-    typer.Option(
-        "--timeout", "--wait", help="Time limit of the run, such as 2h; then exit with 5.", show_default="no limit"
-    ),
+    Option("--timeout", "--wait", help="Time limit of the run, such as 2h; then exit with 5.", show_default="no limit"),
 ]
-_Remove = Annotated[str, typer.Option(help="Remove the cluster of an earlier run, by name.", show_default=False)]
-_AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON at the end; log lines go to stderr.", show_default=False)
-]
-_Verbose = Annotated[bool, typer.Option("--verbose", help="Show the output of Pulumi.", show_default=False)]
-_Command = Annotated[list[str] | None, typer.Argument(metavar="[--] COMMAND...", show_default=False)]
+_Remove = Annotated[str, Option(help="Remove the cluster of an earlier run, by name.", show_default=False)]
+_AsJson = Annotated[bool, Option("--json", help="Print JSON at the end; log lines go to stderr.", show_default=False)]
+_Verbose = Annotated[bool, Option("--verbose", help="Show the output of Pulumi.", show_default=False)]
+_Command = Annotated[list[str] | None, Argument(metavar="[--] COMMAND...", show_default=False)]
 
 
 def run(
@@ -102,7 +94,7 @@ def run(
         remove_cluster(stored_call(remove), verbose)
         return
     if not command:
-        raise typer.BadParameter("write it after --", param_hint="COMMAND")
+        raise UsageError("COMMAND: write it after --. `tfdeploy run --help` lists the options.")
     request = RunRequest(
         command=command,
         workers=Share(workers, worker_cpus, worker_memory, worker_gpus),
@@ -118,7 +110,7 @@ def run(
     )
     call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
     is_verbose = verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
-    raise typer.Exit(_run(call, request, parse_timeout(wait), is_verbose, as_json).code)
+    sys.exit(_run(call, request, parse_timeout(wait), is_verbose, as_json).code)
 
 
 def _run(call: Call, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:

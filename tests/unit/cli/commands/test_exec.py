@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from tests.clusters import cluster_ref
 from tfdeploy.cli.commands import exec as exec_command
-from tfdeploy.cli.main import app
 from tfdeploy.cli.select import ClusterQuery
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import SpecError
 
 

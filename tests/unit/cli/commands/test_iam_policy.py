@@ -11,7 +11,7 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tfdeploy import registry
 from tfdeploy.backends.ec2.aws.iam_policy import PolicyRequest, document, everything
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import SpecError
 from tfdeploy.report.expected import expected_state
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import tfdeploy
 from tests.pages import ROOT, blocks
 from tests.unit.cases import check_golden
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import SpecError
 
 PAGE = ROOT / "docs/coming-from/tfjob.md"

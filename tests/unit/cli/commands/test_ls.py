@@ -18,7 +18,7 @@ from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import Unreachable
 from tfdeploy.report.expected import expected_state
 

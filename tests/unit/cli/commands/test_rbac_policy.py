@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tfdeploy.backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, role
 from tfdeploy.cli.commands import rbac_policy
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 
 
 @pytest.fixture(autouse=True)

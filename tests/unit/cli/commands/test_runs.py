@@ -17,7 +17,7 @@ from tests.unit.simulation import World
 from tfdeploy import receipts, registry
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.expected import expected_state

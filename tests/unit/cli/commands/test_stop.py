@@ -19,7 +19,7 @@ from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import stop
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound, SpecError
 from tfdeploy.report.expected import expected_state
 

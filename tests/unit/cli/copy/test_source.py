@@ -12,7 +12,7 @@ from tfdeploy import receipts
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.user_files.file_messages import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.cli.copy.source import RunPath, TaskPath, parse_source
-from tfdeploy.cli.main import app
+from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound, SpecError
 from tfdeploy.receipts import Receipt
 

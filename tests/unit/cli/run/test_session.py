@@ -13,7 +13,7 @@ import pytest
 
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunResult, RunState
-from tfdeploy.cli.common import TIMED_OUT, UNREACHABLE
+from tfdeploy.cli.exit_codes import TIMED_OUT, UNREACHABLE
 from tfdeploy.cli.run import command, session, stack
 from tfdeploy.cli.run.session import Session
 from tfdeploy.cli.run.stack import Call

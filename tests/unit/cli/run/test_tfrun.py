@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from tfdeploy.cli import main, tfrun
+from tfdeploy.cli import tfrun, typer_app
 from tfdeploy.cli.run import command
 from tfdeploy.cli.run.arguments import RunRequest, Share
 from tfdeploy.cli.run.session import Outcome
@@ -41,7 +41,7 @@ def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch
 
 
 def test_the_letters_are_not_tfdeploys() -> None:
-    group: Any = get_command(main.app)
+    group: Any = get_command(typer_app.app)
     letters = {name for parameter in group.commands["run"].params for name in parameter.opts if len(name) < 4}
     assert letters == {"-e"}
 
