@@ -5,7 +5,6 @@ If its machine is lost, it continues from the checkpoint that was uploaded last.
 import json
 import re
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuou
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
+from tfdeploy.agent.record.record_files import RecordList
 from tfdeploy.agent.run_state import BUDGET
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import hourly_cost
@@ -70,11 +70,16 @@ class ReplacedProject(Moving, Ec2Project):
         found = re.search("ckpt-([0-9]+)", checkpoint.read_text()) if checkpoint.exists() else None
         return int(found[1]) if found else 0
 
-    def upload_record(self) -> None:
-        """Have the machine upload the record to S3 now."""
-        now = time.time()
+    def upload_record(self, step: int) -> None:
+        """Have the machine upload the record to S3 now, with a checkpoint of a later step."""
+
+        def listed_step() -> int:
+            manifest = RecordList.from_dict(json.loads(self.stored()[MANIFEST])).text(f"runs/{run}/artifacts.json")
+            return max((int(text) for text in re.findall("ckpt-([0-9]+)", manifest)), default=0)
+
+        run = self.run_at("ec2").spec.id
         self.box.run(self.machine(MACHINE).id, "systemctl", "restart", "tfdeploy-watchdog")
-        until(lambda: json.loads(self.stored()[MANIFEST])["at"] > now, "the record is in S3")
+        until(lambda: listed_step() > step, "the record is in S3")
 
     def carried(self) -> list[Path]:
         """The record on this computer, while the run trains on no machine."""
@@ -153,7 +158,7 @@ def test_a_lost_machine_costs_what_was_trained_since_the_last_uploaded_checkpoin
     project.up()
     before, machine = project.stored_step(), project.machine(MACHINE).id
     until(lambda: project.stored_step() > before, "a newer checkpoint is stored while the run trains")
-    project.upload_record()
+    project.upload_record(before)
     project.box.kill(machine)
     run, starts = project.run_at("ec2").spec.id, project.starts()
     shutil.rmtree(RecordCopy(project.cluster).folder)  # as on another computer

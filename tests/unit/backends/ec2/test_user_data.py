@@ -1,7 +1,5 @@
 """The script that a machine begins with: its text, its size, and what bash and Docker make of it."""
 
-import base64
-import gzip
 import json
 import re
 import shlex
@@ -147,8 +145,11 @@ def between(text: str, begin: str, end: str) -> str:
 def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
     text = script(LARGEST_BOOT)
     assert text.index("enable --now tfdeploy-watchdog") < text.index("log name") < text.index("log docker")
-    program = between(text, "base64 --decode <<'END' | gunzip >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
-    assert gzip.decompress(base64.b64decode(program)) == WATCHDOG
+    begin = "python3 -Ic '"
+    command = begin + between(text, begin, " >/usr/local/lib/tfdeploy/watchdog.pyz\n")
+    program = between(text, f"{command} >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
+    unpacked = subprocess.run(["bash", "-c", f"{command}\n{program}\nEND\n"], capture_output=True, check=True).stdout
+    assert unpacked == WATCHDOG
 
 
 def test_the_watchdog_is_told_what_it_must_know() -> None:

@@ -6,11 +6,10 @@ ends whatever fails after it; the watchdog cancels that once it has started.
 """
 
 import base64
-import gzip
-import io
 import json
 import math
 import shlex
+import zlib
 from dataclasses import dataclass
 
 GENERATION_LABEL = "tfdeploy.generation"
@@ -50,6 +49,8 @@ def disk_folder(number: int) -> str:
     return f"{_VOLUMES}/{_device_name(number)}"
 
 
+_UNPACK = "import base64,sys,zlib;sys.stdout.buffer.write(zlib.decompress(base64.b85decode(input())))"
+
 _SCRIPT = """\
 #!/bin/bash
 shutdown -P +{guard}
@@ -64,7 +65,7 @@ cat >/etc/tfdeploy/watchdog.json <<'END'
 {settings}
 END
 cp /etc/tfdeploy/watchdog.json {programs}/settings.json
-base64 --decode <<'END' | gunzip >{watchdog}
+python3 -Ic '{unpack}' <<'END' >{watchdog}
 {program}
 END
 cat >/etc/systemd/system/tfdeploy-watchdog.service <<'END'
@@ -217,6 +218,7 @@ def user_data(boot: Boot, watchdog: bytes) -> str:
         programs=_PROGRAMS,
         watchdog=_WATCHDOG,
         settings=json.dumps(_settings(boot), indent=2),
+        unpack=_UNPACK,
         program=_packed(watchdog),
         unit=_UNIT.format(watchdog=_WATCHDOG),
         daemon=json.dumps(_daemon(boot), indent=2),
@@ -238,11 +240,8 @@ def _shared(boot: Boot) -> str:
 
 
 def _packed(program: bytes) -> str:
-    """The program as lines of text, equal under every version of Python."""
-    buffer = io.BytesIO()
-    with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed:
-        packed.write(program)
-    return base64.encodebytes(buffer.getvalue()).decode().strip()
+    """The program as a line of text, in Python's base 85, which is a sixteenth shorter than base 64."""
+    return base64.b85encode(zlib.compress(program, 9)).decode()
 
 
 def _settings(boot: Boot) -> dict[str, object]:

@@ -4,18 +4,20 @@
 Files only grow, but artifacts are replaced. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is
 not uploaded again as a whole. The folders of the record take turns: however much is written, each is uploaded in the end.
 
-A checkpoint may be replaced every few minutes. So the objects of an artifact have places, which are used again when the list names them
-no longer, and the list has the former artifacts of a run until the new ones are whole.
+A checkpoint may be replaced at any time, also while it is uploaded. So the artifacts of a run are uploaded from links to them, as they
+are at one moment. Their objects have places, which are used again when the list names them no longer, and the list has the former
+artifacts of a run until the new ones are whole. The list is on the disk as well, for the next watchdog.
 """
 
 import hashlib
 import json
 import os
 import re
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 LIST = "record/current.json"
 EVERY = 300.0
@@ -30,19 +32,24 @@ PART = 4 << 20
 _STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
-_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/(run_state|artifacts)\.json")
+_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/run_state\.json")
 """Files that are replaced. Their content is in the list itself, so that they agree when an upload is cut short."""
 
-_DATA = re.compile(r"runs/[^/]+/(events\.jsonl|logs/[^/]+/[^/]+\.log|(artifacts)/.+)", re.DOTALL)
-"""Files that only grow, and artifacts, which are replaced. The rest of the controller's folder is not the record."""
+_DATA = re.compile(r"runs/[^/]+/(events\.jsonl|logs/[^/]+/[^/]+\.log)|uploading/[^/]+/artifacts(\.json|/.+)", re.DOTALL)
+"""Files that only grow, and links to artifacts. The rest of the controller's folder is not the record."""
+
+_ARTIFACTS = re.compile(r"runs/([^/]+)/artifacts[./]")
+
+_LINKS, _MANIFEST, _LISTED = "uploading", "artifacts.json", "uploaded.json"
+"""The folder of the links, the list of a run's artifacts, and the list of the record as it was uploaded last."""
 
 _LONGEST_NAME = 700
 """Bytes. S3 has 1024, with the folder of the cluster."""
 
 
 Entry = List[object]
-"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT`; for an artifact an empty content and its place, which
-are not listed there."""
+"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT` or a list of artifacts; for an artifact an empty
+content and its place, which are not listed there."""
 
 
 class _OutOfTime(Exception):
@@ -74,10 +81,14 @@ class RecordUpload:
     def _start(self, record_id: str) -> None:
         self._record_id = record_id
         self._sent: Dict[str, _Sent] = {}
-        self._whole: Dict[str, Dict[str, Entry]] = {}
         self._turns: List[str] = []
-        self._listed: Dict[str, Entry] = {}
-        self._born = int(time.time())  # a watchdog before this one has listed places, too
+        self._listed = self._listed_before()
+        self._whole: Dict[str, Dict[str, Entry]] = {}
+        for name, entry in self._listed.items():
+            match = _ARTIFACTS.match(name)
+            if match:
+                self._whole.setdefault(f"{_LINKS}/{match[1]}", {})[name] = entry
+        self._born = int(time.time())  # a watchdog on another machine has listed places, too
         self._result: Tuple[str, str] = ("", "")
 
     def due(self) -> bool:
@@ -94,49 +105,98 @@ class RecordUpload:
         record_id = (self._folder / "record_id").read_text()
         if record_id != self._record_id:
             self._start(record_id)
+        is_new_round = not self._turns
+        if is_new_round:
+            self._link_artifacts()
         result, names = self.run_result(), self._names()
         self._sent = {name: self._sent[name] for name in names if name in self._sent}
         folders: Dict[str, List[str]] = {}
         for name in filter(_DATA.fullmatch, names):
-            folders.setdefault(name.rpartition("/")[0], []).append(name)
-        is_new_round = not self._turns
+            folders.setdefault(_folder_of(name), []).append(name)
         self._turns = self._turns or list(folders)
-        error: Optional[OSError] = None
+        are_whole, error = False, None
         try:
-            self._upload_folders(folders, end)
+            are_whole = self._upload_folders(folders, end)
         except OSError as failed:
             self._turns.append(self._turns.pop(0))
             error = failed
-        self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
-        texts = {name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}
-        is_behind = self._put_list(texts, result)
+        self._whole = {
+            folder: whole for folder, whole in self._whole.items() if folder in folders or self._has_run(folder)
+        }
+        self._put_list({name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}, result)
         if error:
             raise error
-        self._next = 0.0 if self._turns else time.monotonic() + (AT_ONCE if is_behind else EVERY)
-        return is_new_round and not self._turns and not is_behind
+        self._next = 0.0 if self._turns else time.monotonic() + (EVERY if are_whole else AT_ONCE)
+        return is_new_round and are_whole and not self._turns
+
+    def _listed_before(self) -> Dict[str, Entry]:
+        """What the watchdog before this one has listed."""
+        with suppress(OSError, ValueError, KeyError):
+            data = json.loads((self._folder / _LISTED).read_text())
+            if data["record_id"] == self._record_id:
+                places = data["places"]
+                listed = data["files"].items()
+                return {name: [*entry, "", places[name]] if name in places else entry for name, entry in listed}
+        return {}
+
+    def _link_artifacts(self) -> None:
+        """Link the artifacts of each run as they are now."""
+        manifests = {path.parent.name: path for path in self._folder.glob(f"runs/*/{_MANIFEST}") if _is_file(path)}
+        for links in self._folder.glob(f"{_LINKS}/*"):
+            if links.name not in manifests:
+                shutil.rmtree(str(links))
+        for run, manifest in manifests.items():
+            links = self._folder / _LINKS / run
+            linked = links / _MANIFEST
+            if linked.exists() and linked.samefile(manifest):
+                continue
+            shutil.rmtree(str(links), ignore_errors=True)
+            for path in [*filter(_is_file, manifest.with_name("artifacts").rglob("*")), manifest]:
+                link = links / path.relative_to(manifest.parent)
+                with suppress(OSError):  # it was replaced, or the disk is full: what is linked is not whole then
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    os.link(str(path), str(link))
+
+    def _has_run(self, folder: str) -> bool:
+        """Whether these are links to artifacts of a run that exists."""
+        return _is_link(folder) and (self._folder / _listed_name(folder) / _MANIFEST).exists()
 
     def _names(self) -> List[str]:
         """The files of the folder. A log's index comes before its bytes: it never names bytes that are not uploaded."""
-        paths = (path for path in self._folder.rglob("*") if path.is_file() and not path.is_symlink())
-        ordered = sorted(paths, key=lambda path: (not path.name.startswith("index."), path))
+        ordered = sorted(
+            filter(_is_file, self._folder.rglob("*")), key=lambda path: (not path.name.startswith("index."), path)
+        )
         return [path.relative_to(self._folder).as_posix() for path in ordered]
 
-    def _upload_folders(self, folders: Dict[str, List[str]], end: float) -> None:
+    def _upload_folders(self, folders: Dict[str, List[str]], end: float) -> bool:
+        """Whether no artifacts were replaced while they were linked."""
+        are_whole = True
         while self._turns and time.monotonic() < end:
+            folder = self._turns[0]
             try:
-                entries = {name: self._upload_file(name, end) for name in folders.get(self._turns[0], [])}
+                entries = {_listed_name(name): self._upload_file(name, end) for name in folders.get(folder, [])}
             except _OutOfTime:
-                return
-            self._whole[self._turns.pop(0)] = {name: entry for name, entry in entries.items() if entry}
+                break
+            self._turns.pop(0)
+            whole = {name: entry for name, entry in entries.items() if entry}
+            if _has_all(whole, folder) or folder not in self._whole:
+                self._whole[folder] = whole
+            else:
+                are_whole = False
+                with suppress(OSError):
+                    (self._folder / folder / _MANIFEST).unlink()
+        return are_whole
 
     def _upload_file(self, name: str, end: float) -> Entry:
         """The entry of the file; empty where it has been deleted: the oldest part of a log is, while the log grows."""
         path = self._folder / name
+        if path.name == _MANIFEST and name.count("/") == 2:
+            return _text(path)
         try:
             stat = path.stat()
             sent = self._sent.get(name)
             if sent is None or (sent.changed, sent.size) != (stat.st_mtime_ns, stat.st_size):
-                if sent is not None and _is_artifact(name) and sent.changed != stat.st_mtime_ns:
+                if sent is not None and _is_link(name) and sent.changed != stat.st_mtime_ns:
                     del self._sent[name]  # it was replaced: nothing that was sent is a part of the new one for certain
                 sent = self._upload_growth(path, name, stat, end)
                 self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
@@ -156,7 +216,7 @@ class RecordUpload:
             if size < sent.size or hashlib.sha256(before).hexdigest() != sent.tail:
                 sent, begin, before = _nothing(), 0, b""
                 file.seek(0)
-            if not sent.size and _is_artifact(name):
+            if not sent.size and _is_link(name):
                 sent = sent._replace(place=self._free_place(name))
             while sent.size < size:
                 if time.monotonic() >= end:
@@ -178,30 +238,26 @@ class RecordUpload:
     def _free_place(self, name: str) -> str:
         """Where an artifact is uploaded to: nothing that is listed, and no other artifact, is there."""
         used = [sent.place for sent in self._sent.values()] + [entry[-1] for entry in self._listed.values()]
-        places = (f"{'/'.join(name.split('/')[:2])}/artifacts@{self._born}.{number}" for number in range(len(used) + 1))
+        run = name.split("/")[1]
+        places = (f"runs/{run}/artifacts@{self._born}.{number}" for number in range(len(used) + 1))
         return next(place for place in places if place not in used)
 
-    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> bool:
-        """List what is whole, and the files whose content is in the list; whether it has former artifacts because others are not whole
-        yet."""
+    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> None:
+        """List what is whole, and the files whose content is in the list."""
         files = {name: entry for name, entry in texts.items() if entry}
         for whole in self._whole.values():
             files.update(whole)
-        is_behind = False
-        for name in [name for name in files if name.endswith("/artifacts.json") and name in self._listed]:
-            prefix = name[:-5]
-            if not _has_all(files, prefix):
-                is_behind = True
-                files = {name: entry for name, entry in files.items() if not name.startswith(prefix)}
-                files.update((name, entry) for name, entry in self._listed.items() if name.startswith(prefix))
-        if files != self._listed or result != self._result:
-            run, state = result
-            data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time(), "part": PART}
-            places = {name: entry[3] for name, entry in files.items() if len(entry) > 3}
-            listed = {name: entry[: 2 if name in places else 3] for name, entry in files.items()}
-            self._put(LIST, json.dumps({**data, "files": listed, "places": places}).encode())
-            self._listed, self._result = files, result
-        return is_behind
+        if files == self._listed and result == self._result:
+            return
+        run, state = result
+        data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time(), "part": PART}
+        places = {name: entry[3] for name, entry in files.items() if len(entry) > 3}
+        listed = {name: entry[: 2 if name in places else 3] for name, entry in files.items()}
+        text = json.dumps({**data, "files": listed, "places": places})
+        self._put(LIST, text.encode())
+        self._listed, self._result = files, result
+        with suppress(OSError):
+            (self._folder / _LISTED).write_text(text)
 
     def run_result(self) -> Tuple[str, str]:
         """The current run and its result; each may be empty."""
@@ -228,13 +284,29 @@ def part_name(name: str, number: int, place: str = "") -> str:
     return f"{escaped}@{number}" if number else escaped
 
 
-def _is_artifact(name: str) -> bool:
-    match = _DATA.fullmatch(name)
-    return match is not None and bool(match[2])
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
-def _has_all(files: Dict[str, Entry], prefix: str) -> bool:
-    """Whether the artifacts of a run are among these files as their manifest has them, or that is damaged."""
+def _is_link(name: str) -> bool:
+    return name.startswith(f"{_LINKS}/")
+
+
+def _folder_of(name: str) -> str:
+    """The folder of files that are uploaded in one turn. The artifacts of a run have one turn together."""
+    return "/".join(name.split("/")[:2]) if _is_link(name) else name.rpartition("/")[0]
+
+
+def _listed_name(name: str) -> str:
+    """The name in the list of a file of the folder."""
+    return f"runs{name[len(_LINKS) :]}" if _is_link(name) else name
+
+
+def _has_all(files: Dict[str, Entry], folder: str) -> bool:
+    """Whether the artifacts of a run are among these files as their manifest has them."""
+    prefix = f"{_listed_name(folder)}/artifacts"
+    if _is_link(folder) and f"{prefix}.json" not in files:
+        return False
     with suppress(ValueError, KeyError, TypeError):
         artifacts = json.loads(str(files[f"{prefix}.json"][2]))["artifacts"]
         listed = [file for artifact in artifacts for file in artifact["files"]]

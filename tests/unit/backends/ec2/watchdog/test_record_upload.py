@@ -43,6 +43,7 @@ def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) ->
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     (record.artifacts_folder(RUN.id) / "model").write_bytes(b"x" * (PART + 1))
+    save_manifest(record.run_folder(RUN.id), ArtifactList())
     assert RecordUpload(record.folder, sent.put).upload()
     told = json.loads(sent.objects[LIST])
     listed = f"runs/{RUN.id}/artifacts/{name}"

@@ -1,9 +1,13 @@
 """Artifacts that are replaced: at any time the bucket has one of them whole, and no more objects than it needs."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import time
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 
@@ -23,8 +27,10 @@ def test_an_artifact_that_is_replaced_is_sent_from_its_start(
     bringing, now = RecordUpload(record.folder, sent.put), 1000.0
 
     def write(content: bytes, changed: int) -> bytes:
-        path.write_bytes(content)
-        os.utime(path, ns=(changed, changed))
+        path.with_name("draft").write_bytes(content)
+        os.utime(path.with_name("draft"), ns=(changed, changed))
+        path.with_name("draft").replace(path)
+        save_manifest(record.run_folder(RUN.id), ArtifactList())
         return content
 
     for changed, letter in enumerate((b"a", b"b"), 1):
@@ -75,9 +81,11 @@ def checkpoint_in(objects: dict[str, bytes]) -> str:
     return str(artifact["name"])
 
 
-def test_a_checkpoint_that_is_replaced_while_it_is_uploaded_is_never_half_in_the_bucket(
-    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_checkpoint_that_is_replaced_while_it_is_uploaded_is_whole_in_the_bucket(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch, is_restarted: bool
 ) -> None:
+    """However often it is replaced, and when the watchdog is restarted: until the new one is whole, the list has the former one."""
     replace_checkpoint(record, 1)
     bringing, now, seen = RecordUpload(record.folder, sent.put), 1000.0, []
 
@@ -88,16 +96,71 @@ def test_a_checkpoint_that_is_replaced_while_it_is_uploaded_is_never_half_in_the
 
     assert bringing.upload()
     monkeypatch.setattr(time, "monotonic", lambda: now)
+    bringing = RecordUpload(record.folder, sent.put) if is_restarted else bringing
     monkeypatch.setattr(bringing, "_put", slow)
-    for step in (2, 3):
+    for step in range(2, 12):
         replace_checkpoint(record, step, 2 * PART)
-        for _ in range(3):
-            assert not bringing.upload()
-            assert bringing._next <= now + record_upload.AT_ONCE
-            seen.append(checkpoint_in(sent.objects))
-    until_whole = [bringing.upload() for _ in range(9)]
-    assert until_whole[-1]
-    assert (set(seen), checkpoint_in(sent.objects)) == ({"c-1"}, "c-3")
+        bringing.upload()
+        seen.append(checkpoint_in(sent.objects))
+    assert [name for name, _ in groupby(seen)] == ["c-1", "c-2", "c-6"]
+
+
+def test_what_was_replaced_while_it_was_linked_is_linked_again(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list has the former checkpoint meanwhile, and the next upload comes soon."""
+    replace_checkpoint(record, 1)
+    bringing = RecordUpload(record.folder, sent.put)
+    assert bringing.upload()
+    replace_checkpoint(record, 2)
+    link = os.link
+
+    def replaced_meanwhile(path: str, target: str) -> None:
+        link(path, target)
+        if Path(path).name == "checkpoint":
+            monkeypatch.setattr(os, "link", link)
+            replace_checkpoint(record, 3)
+
+    monkeypatch.setattr(os, "link", replaced_meanwhile)
+    assert not bringing.upload()
+    assert checkpoint_in(sent.objects) == "c-1"
+    assert bringing._next <= time.monotonic() + record_upload.AT_ONCE
+    assert bringing.upload()
+    assert checkpoint_in(sent.objects) == "c-3"
+
+
+def test_a_full_disk_keeps_the_former_checkpoint_listed(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_checkpoint(record, 1)
+    bringing = RecordUpload(record.folder, sent.put)
+    assert bringing.upload()
+    replace_checkpoint(record, 2)
+    link = os.link
+
+    def full(path: str, target: str) -> None:
+        if Path(path).name != "checkpoint":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        link(path, target)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "link", full)
+        assert not bringing.upload()
+    assert checkpoint_in(sent.objects) == "c-1"
+    assert bringing.upload()
+    assert checkpoint_in(sent.objects) == "c-2"
+
+
+def test_links_of_a_run_that_was_deleted_are_deleted(record: Record, sent: Sent) -> None:
+    replace_checkpoint(record, 1)
+    links = record.folder / "uploading" / RUN.id
+    bringing = RecordUpload(record.folder, sent.put)
+    assert bringing.upload()
+    assert (links / "artifacts" / "checkpoint").exists()
+    shutil.rmtree(record.run_folder(RUN.id))
+    assert bringing.upload()
+    assert not links.exists()
+    assert not [name for name in sent.told["files"] if "artifacts" in name]
 
 
 def test_checkpoints_that_replace_each_other_use_the_same_objects_again(record: Record, sent: Sent) -> None:
