@@ -196,6 +196,11 @@ def test_capabilities_are_dropped() -> None:
     assert dropping.template["ContainerSpec"]["CapabilityDrop"] == ["CAP_NET_RAW"]
 
 
+def test_a_connection_to_a_machine_that_vanished_ends_where_the_network_is_the_containers_own() -> None:
+    assert task_service(task_props()).template["ContainerSpec"]["Sysctls"] == {"net.ipv4.tcp_retries2": "8"}
+    assert "Sysctls" not in task_service(task_props(ON_HOST)).template["ContainerSpec"]
+
+
 def test_a_task_without_gpus_does_not_see_any() -> None:
     assert "NVIDIA_VISIBLE_DEVICES=void" in task_service(task_props()).template["ContainerSpec"]["Env"]
     assert task_service(task_props()).template["Resources"]["Reservations"] == {}
