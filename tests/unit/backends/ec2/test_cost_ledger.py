@@ -13,6 +13,7 @@ from tfdeploy.backends.ec2.price.cost_ledger import (
     end_time,
     final_cost,
     spent,
+    spent_before,
     updated,
     vanished,
 )
@@ -117,6 +118,14 @@ def test_less_than_a_minute_is_billed_as_one_also_before_the_launch() -> None:
     assert spent([A], REGION, NOON + 5).usd == minute
     assert spent([A], REGION, NOON - 9 * HOUR).usd == minute
     assert spent([], REGION, NOON) == Amount()
+
+
+def test_before_a_run_the_first_minute_counts_for_those_that_end() -> None:
+    """The controller counts the minute of those that stay."""
+    gone = replace(A, ended=NOON + 5)
+    found = spent_before([gone, A], [A], REGION, NOON + 20)
+    assert found.usd == pytest.approx(USD * (60 + 20) / HOUR)
+    assert spent_before([A], [A], REGION, NOON - 9 * HOUR).usd == 0
 
 
 def test_a_machine_of_unknown_price_makes_the_sum_unknown() -> None:

@@ -104,6 +104,14 @@ def spent(entries: Sequence[LedgerEntry], region: str, now: float) -> Amount:
     return total(_spent(entry, region, now) for entry in entries)
 
 
+def spent_before(entries: Sequence[LedgerEntry], staying: Sequence[LedgerEntry], region: str, now: float) -> Amount:
+    """The cost of these instances until `now`, to which a controller adds what the staying ones cost from then on: theirs is without
+    the shortest time that AWS bills, of which the rest would count twice."""
+    ended = spent([entry for entry in entries if entry not in staying], region, now)
+    ages = ((hourly_cost(entry.billable, region), max(now - entry.launched, 0.0)) for entry in staying)
+    return total([ended, *(cost_over(hourly, age) for hourly, age in ages)])
+
+
 def final_cost(entries: Sequence[LedgerEntry], region: str) -> Amount | None:
     """The most that these instances cost until all have terminated themselves; None where one never does."""
     live = [entry for entry in entries if entry.ended is None]

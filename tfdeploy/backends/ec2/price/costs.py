@@ -123,9 +123,9 @@ def for_run(cluster: ClusterRef, grace: float) -> dict[str, float]:
     observed, are not counted. A machine that is no longer planned still exists at this moment, and is
     deleted next: it costs no more. `grace` is what the tasks of the run have to end."""
     region, ledger = ssh.region(cluster), _read(cluster)
-    staying = (entry for entry in ledger.entries if entry.ended is None and entry.machine in ledger.planned)
+    staying = [entry for entry in ledger.entries if entry.ended is None and entry.machine in ledger.planned]
     hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in staying)
-    spent = cost_ledger.spent(ledger.entries, region, time.time())
+    spent = cost_ledger.spent_before(ledger.entries, staying, region, time.time())
     rest = _cost_to_end(hourly, grace, ledger.idle)
     return {"cost_per_hour": hourly.usd, "cost_before": spent.usd, "cost_to_end": rest}
 
