@@ -69,7 +69,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
     """What was stored of `train_dir` when the run ended: models, the newest checkpoint and weights, or what `artifacts` names."""
 
     cost: pulumi.Output[CostSummary]
-    """The cost of the machines on `ec2`; empty on `local` and `docker`."""
+    """The cost of the machines on `ec2`; empty on other backends."""
 
     observed_at: pulumi.Output[str]
     """When this was observed (UTC)."""

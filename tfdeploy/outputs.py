@@ -96,7 +96,7 @@ class ArtifactRow(TypedDict):
 
 
 class CostSummary(TypedDict, total=False):
-    """The cost of the machines on `ec2`; empty on `local` and `docker`. A price that is unknown is None."""
+    """The cost of the machines on `ec2`; empty on other backends. A price that is unknown is None."""
 
     currency: str
     """The currency of all amounts."""
