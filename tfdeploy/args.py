@@ -1,7 +1,6 @@
 """The arguments of a `TensorFlowCluster`. Their defaults are those of the dataclasses in `spec/`.
 
-Outputs of other resources are valid in all of them; groups of arguments (`restart`, `elastic`, `jobs`, `container`, `docker`, `ec2`,
-`kubernetes`) are mappings with members that may be Outputs.
+Outputs of other resources are valid in all of them; groups, such as `ec2`, are mappings with members that may be Outputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -142,6 +141,13 @@ class ServiceArgs(JobArgs, total=False):
     """The number of its tasks."""
 
 
+class DataServiceArgs(TypedDict, total=False):
+    """The tasks of tf.data service."""
+
+    workers: pulumi.Input[int]
+    """The number of its workers: the tasks data-worker-0, … Another number restarts no other task. Required."""
+
+
 class ContainerArgs(TypedDict, total=False):
     """Containers, on the backends "docker", "ec2" and "kubernetes"."""
 
@@ -183,21 +189,18 @@ class ContainerArgs(TypedDict, total=False):
     the file system of `efs="new"`. Volumes that you name are always retained."""
 
     lease: pulumi.Input[str]
-    """The time without a controller after which a task ends its program, such as "2m": when it is over, `pulumi up` moves the tasks of
-    a machine that does not respond. By default programs run on, and such tasks wait until the machine is back or its end is
-    confirmed."""
+    """The time without a controller after which a task ends its program, such as "2m": then `pulumi up` moves the tasks of a machine
+    that does not respond. By default programs run on, and such tasks wait until it is back or its end is confirmed."""
 
 
 class DockerArgs(TypedDict, total=False):
     """The Docker engine, on the backend "docker"."""
 
     host: pulumi.Input[str]
-    """The engine that manages the Swarm: "unix://…", "ssh://USER@HOST" or "tcp://HOST:PORT". By default $DOCKER_HOST, else
-    the engine of this machine."""
+    """The engine that manages the Swarm: "unix://…", "ssh://USER@HOST" or "tcp://HOST:PORT". By default $DOCKER_HOST, or this one."""
 
     encrypted: pulumi.Input[bool]
-    """Whether the traffic of the overlay network is encrypted between machines. It costs performance; a change restarts all
-    tasks."""
+    """Whether the traffic of the overlay network is encrypted between machines. It costs performance; a change restarts all tasks."""
 
     cleanup_image: pulumi.Input[str]
     """The image that removes volumes of the cluster from machines other than the manager, which needs their Docker socket:
@@ -249,9 +252,8 @@ class Ec2Args(TypedDict, total=False):
     """The type of the root volume."""
 
     ebs_volumes: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """Further volumes of each machine: "SIZE:TARGET", such as "200GiB:/scratch", for a new one that is deleted with its
-    machine; "vol-…:TARGET" for an existing one, which is retained and can have only one machine. TARGET is the folder in
-    the containers."""
+    """Further volumes of each machine: "SIZE:TARGET", such as "200GiB:/scratch", for a new one that is deleted with its machine;
+    "vol-…:TARGET" for an existing one, which is retained and can have only one machine. TARGET is the folder in the containers."""
 
     vpc_id: pulumi.Input[str]
     """The VPC; by default the region's default VPC."""
@@ -279,12 +281,10 @@ class Ec2Args(TypedDict, total=False):
     """The name of an existing placement group for the machines."""
 
     instance_profile: pulumi.Input[str]
-    """The name of an existing instance profile, for example to pull images from ECR. With the connectivity "ssm" its role needs
-    AmazonSSMManagedInstanceCore."""
+    """An existing instance profile, for example to pull images from ECR. With "ssm" its role needs AmazonSSMManagedInstanceCore."""
 
     efs: pulumi.Input[str]
-    """A file system that all machines share, for `train_dir`: "new" to create one for the cluster, or the id of an existing
-    one, "fs-…"."""
+    """A file system that all machines share, for `train_dir`: "new" for one of the cluster, or the id of an existing one, "fs-…"."""
 
     retain_record: pulumi.Input[bool]
     """Whether `destroy` retains the record of runs in S3."""
@@ -341,8 +341,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     command: pulumi.Input[Sequence[pulumi.Input[str]]]
     """The program and its arguments. Placeholders: {job_name} {task_index} {ps_hosts} {worker_hosts} {chief_hosts} {hostname}
-    {address} {port} {data_dir} {train_dir} {context}, and {NAME_hosts} of each of `services`. Required, except with
-    `standalone_servers`, and on "docker" and "ec2" if the image has an entry point."""
+    {address} {port} {data_dir} {train_dir} {context}, {NAME_hosts} of each of `services`, and {data_service}. Required, except
+    with `standalone_servers`, and on "docker" and "ec2" if the image has an entry point."""
 
     flags: pulumi.Input[FlagRule]
     """Whether the flags --job_name, --task_index, --ps_hosts and --worker_hosts are appended to the command. "auto": if there is a ps
@@ -368,13 +368,11 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """The number of workers."""
 
     elastic: ElasticArgs
-    """That `workers` may change, up to a maximum, during the training: no other task restarts, and the loss of a worker other
-    than worker 0 never fails the run. For asynchronous training with parameter servers; the sessions of the program need device
-    filters."""
+    """That `workers` may change, up to a maximum, during the training: no other task restarts, and the loss of a worker other than
+    worker 0 never fails the run. For asynchronous training with parameter servers; the sessions of the program need device filters."""
 
     gpu_workers: pulumi.Input[int]
-    """The number of workers with GPUs: the tasks gpu-worker-0, … of the job gpu_worker. TensorFlow sees them as workers, after those
-    of `workers`."""
+    """The number of workers with GPUs: the tasks gpu-worker-0, … TensorFlow sees them as workers, after those of `workers`."""
 
     chief: pulumi.Input[bool]
     """Whether there is a chief."""
@@ -391,12 +389,16 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     image of the tasks must have the package tensorboard."""
 
     jobs: dict[str, JobArgs]
-    """Settings of single jobs: chief, ps, worker, gpu_worker, evaluator, tensorboard."""
+    """Settings of single jobs: chief, ps, worker, gpu_worker, evaluator, tensorboard, data_dispatcher, data_worker."""
 
     services: dict[str, ServiceArgs]
     """Programs that the training needs, such as a store: {"store": {"command": ["redis-server", "--port={port}"]}} is the task
     store-0, which others reach by {store_hosts} or $TFDEPLOY_STORE_HOSTS. Services start first and end with the run, of which they
     do not decide the result; by default they are restarted after any failure. A changed command is a new run."""
+
+    data_service: DataServiceArgs
+    """tf.data service: tasks that compute the dataset, without a program of yours: data-dispatcher-0, with its journal below
+    `train_dir`, and workers. Your program gets its address as {data_service} and $TFDEPLOY_DATA_SERVICE."""
 
     metrics: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Metrics by name: a regular expression that is searched in the log of the tasks that decide success, then in the other logs. The
@@ -416,8 +418,7 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     A change is not a new run."""
 
     data_dir: pulumi.Input[str]
-    """The folder of the training data, relative to the Pulumi program, or a URL: $TFDEPLOY_DATA_DIR in the tasks. An Output
-    must be a URL."""
+    """The folder of the training data, relative to the Pulumi program, or a URL: $TFDEPLOY_DATA_DIR. An Output must be a URL."""
 
     train_dir: pulumi.Input[str]
     """The folder for checkpoints, relative to the Pulumi program, or a URL: $TFDEPLOY_TRAIN_DIR in the tasks. Each run has a
@@ -462,8 +463,7 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """The longest time that `pulumi up` waits for the end of the run; "0" to not wait. TFDEPLOY_WAIT overrides it for one call."""
 
     start_timeout: pulumi.Input[str]
-    """The longest time that tasks wait for one another before the first start of the run; then the run fails. By default they wait as
-    long as it takes."""
+    """The longest time that tasks wait for one another before the first start; then the run fails. By default there is no limit."""
 
     retention: pulumi.Input[str]
     """How long this computer keeps what `destroy` has stored of clusters of this stack (records; on "local" also checkpoints), such as

@@ -224,6 +224,8 @@ TABLE: Mapping[str, Sequence[str] | None] = {
 FOREIGN: Mapping[str, Sequence[str] | None] = {
     "": (),
     "agent.launch.servers": ("tensorflow",),
+    "agent.launch.data_service": ("tensorflow",),
+    "agent.launch.data_dispatcher": ("grpc",),
     "args": ("pulumi",),
     "component.argument_outputs": ("pulumi",),
     "backends.base": ("pulumi",),  # for type checkers only

@@ -26,6 +26,8 @@ _PORTS = {
     "gpu-worker": 24_000,
     "tensorboard": 6006,
     "store": 26_000,
+    "data-dispatcher": 27_000,
+    "data-worker": 28_000,
 }
 
 

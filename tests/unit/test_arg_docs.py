@@ -15,7 +15,7 @@ from tfdeploy.spec import docker, ec2
 from tfdeploy.spec.arg_docs import CLASSES, rows
 from tfdeploy.spec.backends import BACKENDS
 from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, SUCCESS_RULES
-from tfdeploy.spec.jobs import JOB_GROUPS, JOB_KEYS, SERVICE_KEYS
+from tfdeploy.spec.jobs import DATA_SERVICE_KEYS, JOB_GROUPS, JOB_KEYS, SERVICE_KEYS
 from tfdeploy.spec.restart import RESTART_KEYS, Restart
 from tools.reference import reference
 
@@ -73,6 +73,7 @@ def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
     }
     assert set(args.JobArgs.__annotations__) == set(JOB_KEYS)
     assert set(args.ServiceArgs.__annotations__) == set(SERVICE_KEYS)
+    assert set(args.DataServiceArgs.__annotations__) == set(DATA_SERVICE_KEYS)
     assert set(args.RestartArgs.__annotations__) == set(RESTART_KEYS) == {field.name for field in fields(Restart)}
 
 

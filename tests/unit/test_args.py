@@ -30,6 +30,7 @@ EVERY: dict[str, Any] = {
     "tensorboard": True,
     "jobs": {"worker": {"memory": "2GiB", "restart": {"maximum": 1}}},
     "services": {"store": {"command": ["redis-server", "--port={port}"], "count": 2}},
+    "data_service": {"workers": 4},
     "metrics": {"accuracy": r"accuracy: (\S+)"},
     "until": {"accuracy": ">= 0.95"},
     "env": {"A": "1"},
@@ -142,7 +143,7 @@ def test_a_cluster_may_come_from_the_configuration_alone() -> None:
 
 
 GROUPS = ("elastic", "restart", "container", "docker", "ec2", "kubernetes")
-MAPPINGS = (*GROUPS, "jobs", "services", "metrics", "until", "env", "secrets", "context")
+MAPPINGS = (*GROUPS, "jobs", "services", "data_service", "metrics", "until", "env", "secrets", "context")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in MAPPINGS])

@@ -63,7 +63,7 @@ def test_members_may_be_outputs_of_every_type() -> None:
 
 def test_the_schema_marks_groups_as_plain_and_nothing_else() -> None:
     (resource,) = json.loads(PACKAGE.schema or "")["resources"].values()
-    groups = {"jobs", "services", "restart", "elastic", "container", "docker", "ec2", "kubernetes"}
+    groups = {"jobs", "services", "dataService", "restart", "elastic", "container", "docker", "ec2", "kubernetes"}
     assert {name for name, definition in resource["inputProperties"].items() if definition.get("plain")} == groups
 
 

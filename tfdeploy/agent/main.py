@@ -47,18 +47,25 @@ def _run(verb: str, rest: "list[str]") -> int:
         return remove_volumes(rest)
     elif verb in ("exec", "file-server", "tcp-relay"):
         return _run_for_user(verb, rest)
-    elif verb == "grpc-server":
-        from .launch.servers import serve_grpc
-
-        serve_grpc()
-    elif verb == "tensorboard":
-        from .launch.servers import run_tensorboard
-
-        run_tensorboard()
+    elif verb in ("grpc-server", "data-dispatcher", "data-worker", "tensorboard"):
+        _serve(verb)
     else:
         print(f"tfdeploy agent: unknown command {verb!r}", file=sys.stderr)
         return 2
     return 0
+
+
+def _serve(verb: str) -> None:
+    """Be the program of a task."""
+    from .launch import data_service, servers
+
+    programs = {
+        "grpc-server": servers.serve_grpc,
+        "data-dispatcher": data_service.serve_dispatcher,
+        "data-worker": data_service.serve_worker,
+        "tensorboard": servers.run_tensorboard,
+    }
+    programs[verb]()
 
 
 def _run_for_user(verb: str, rest: "list[str]") -> int:

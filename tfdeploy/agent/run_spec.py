@@ -55,6 +55,8 @@ class RunJob(JsonData):
     """Whether the failure of a task fails the run."""
     service: bool = False
     """Its tasks start before the others, have no part in the result or in `TF_CONFIG`, and are stopped with the run."""
+    unlisted: bool = False
+    """No other task gets the addresses of its tasks: they start, end, and are added and removed while the others run."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ class RunSpec(JsonData):
     def is_service(self, job: str) -> bool:
         """Whether this is a job of services."""
         return job in self.jobs and self.jobs[job].service
+
+    def is_unlisted(self, job: str) -> bool:
+        """Whether no other task gets the addresses of this job."""
+        return job in self.jobs and self.jobs[job].unlisted
 
     def to_inputs(self) -> Dict[str, Any]:
         """As JSON for a state of Pulumi, which shows all of it for each change: without members that have their default, and with the

@@ -21,6 +21,11 @@ AGENT = "{agent}"
 AUTO, ALWAYS, NEVER = "auto", "always", "never"
 """Whether the four flags are appended to the command: the values of the argument `flags`."""
 
+DATA_DISPATCHER, DATA_WORKER = "data_dispatcher", "data_worker"
+"""The jobs of tf.data service."""
+
+_DATA_SERVICE = "grpc://"
+
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -48,6 +53,17 @@ def hosts(book: Sequence[TaskAddress], job: str) -> List[str]:
     return [address for _, address in sorted(addresses)]
 
 
+def data_service(book: Sequence[TaskAddress]) -> Dict[str, str]:
+    """The placeholder `data_service`, where the run has tf.data service: what `distribute` of TensorFlow gets as `service`."""
+    dispatchers = hosts(book, DATA_DISPATCHER)
+    return {"data_service": _DATA_SERVICE + dispatchers[0]} if dispatchers else {}
+
+
+def data_service_address(value: str) -> str:
+    """The dispatcher's address in a value of `data_service`."""
+    return value[len(_DATA_SERVICE) :]
+
+
 def placeholders(book: Sequence[TaskAddress], task: TaskAddress) -> Dict[str, str]:
     """The values of a task's placeholders."""
     job, index = role(book, task)
@@ -61,6 +77,7 @@ def placeholders(book: Sequence[TaskAddress], task: TaskAddress) -> Dict[str, st
         "hostname": task.hostname,
         "address": task.address,
         "port": task.address.rpartition(":")[2],
+        **data_service(book),
     }
 
 

@@ -355,4 +355,4 @@ def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> floa
 def _job(job: JobSpec) -> run_spec.RunJob:
     policy = job.restart
     restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required, job.is_service)
+    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required, job.is_service, job.is_unlisted)

@@ -28,6 +28,7 @@ CLASSES: Mapping[str, str] = {
     "jobs.JOB.ec2.": "JobEc2Args",
     "jobs.JOB.kubernetes.": "JobKubernetesArgs",
     "services.NAME.": "ServiceArgs",
+    "data_service.": "DataServiceArgs",
     "container.": "ContainerArgs",
     "docker.": "DockerArgs",
     "ec2.": "Ec2Args",
@@ -48,13 +49,15 @@ _SPECS: Mapping[str, tuple[type, ...]] = {
 """The classes of arguments to the dataclasses that have their defaults. The groups of a job have none: the cluster's apply."""
 
 _COUNTS = {
-    "ps": "0",
-    "workers": "0",
-    "gpu_workers": "0",
-    "chief": "False",
-    "evaluator": "False",
-    "tensorboard": "False",
-    "count": "1",
+    "TensorFlowClusterArgs": {
+        "ps": "0",
+        "workers": "0",
+        "gpu_workers": "0",
+        "chief": "False",
+        "evaluator": "False",
+        "tensorboard": "False",
+    },
+    "ServiceArgs": {"count": "1"},
 }
 """Defaults of the arguments that count tasks."""
 
@@ -87,8 +90,8 @@ def docstrings(module: str, name: str) -> tuple[tuple[str, str, str], ...]:
 
 def default(owner: str, name: str) -> str:
     """The default of an argument, from the dataclasses of `spec/`."""
-    if name in _COUNTS:
-        return _COUNTS[name]
+    if name in _COUNTS.get(owner, {}):
+        return _COUNTS[owner][name]
     for spec in _SPECS.get(owner, ()):
         for field in fields(spec):
             if field.name == name and field.default is not MISSING:

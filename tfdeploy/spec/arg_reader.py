@@ -42,6 +42,7 @@ _OF_JOBS = {
 
 _GROUP_EXAMPLES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "elastic": ((int,), "max"),
+    "data_service": ((int,), "workers"),
     "restart": ((int,), "maximum"),
     "container": ((str,), "image"),
     "docker": ((str,), "host"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
-from ..agent.task_command import AGENT
+from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
 from . import docker, ec2, kubernetes
 from .arg_reader import ArgReader
 from .docker import JobContainerSpec
@@ -30,7 +30,10 @@ MOST_TASKS = 1_000
 
 _SERVICE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
-_RESERVED = (*JOBS, "master", "controller", "task")
+DATA_SERVICE = {DATA_DISPATCHER: ("python3", AGENT, "data-dispatcher"), DATA_WORKER: ("python3", AGENT, "data-worker")}
+"""The jobs of tf.data service, with their commands."""
+
+_RESERVED = (*JOBS, *DATA_SERVICE, "master", "controller", "task")
 """Names of other jobs, of other tasks, and of TensorFlow's own."""
 
 _ON_DEMAND = ("ps",)
@@ -63,6 +66,8 @@ class JobSpec:
     """Empty for the cluster's command."""
     required: bool = True
     is_service: bool = False
+    is_unlisted: bool = False
+    """Whether no other task gets its addresses, so that its count can change while the others run."""
 
     @property
     def stem(self) -> str:
@@ -73,6 +78,8 @@ class JobSpec:
 JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
 
 SERVICE_KEYS = ("command", "count", *JOB_KEYS)
+
+DATA_SERVICE_KEYS = ("workers",)
 
 _TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container", "kubernetes")
 
@@ -87,16 +94,26 @@ def _counts(args: ArgReader) -> dict[str, int]:
     }
 
 
+def _data_counts(args: ArgReader) -> dict[str, int]:
+    """Job of tf.data service to the number of its tasks."""
+    group = args.group("data_service", DATA_SERVICE_KEYS)
+    if not args.has("data_service"):
+        return {}
+    if not group.has("workers"):
+        raise group.error("workers", "is missing", 'Set their number, such as data_service={"workers": 4}.')
+    return {DATA_DISPATCHER: 1, DATA_WORKER: group.integer("workers", 0, 1, MOST_TASKS)}
+
+
 def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
     """The jobs of a cluster: those of the training, its services, and TensorBoard.
 
     Raises:
         SpecError: an argument is not valid.
     """
-    counts = _counts(args)
+    counts, data_counts = _counts(args), _data_counts(args)
     own = args.mapping("jobs", values=Mapping)
     has_tensorboard = args.boolean(TENSORBOARD)
-    existing = [name for name in counts if counts[name]] + ([TENSORBOARD] if has_tensorboard else [])
+    existing = [name for name in counts if counts[name]] + ([TENSORBOARD] if has_tensorboard else []) + [*data_counts]
     for name in own:
         if name not in existing:
             remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
@@ -106,7 +123,7 @@ def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
         for name, settings in args.mapping("services", values=Mapping).items()
     }
     service_counts = {name: reader.integer("count", 1, 1, MOST_TASKS) for name, reader in services.items()}
-    _refuse_counts(args, counts, sum(service_counts.values()))
+    _refuse_counts(args, counts, sum(service_counts.values()) + sum(data_counts.values()))
     container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
     common = JobSpec(
         "",
@@ -120,6 +137,7 @@ def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
     if args.boolean("standalone_servers") and args.strings("command"):
         jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=SERVER) for job in jobs]
     jobs += [_service(args, name, reader, service_counts[name], common) for name, reader in services.items()]
+    jobs += [_data_job(args, name, count, own.get(name, {}), common) for name, count in data_counts.items()]
     return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
 
 
@@ -149,7 +167,6 @@ def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> Jo
 
 
 def _service(args: ArgReader, name: str, reader: ArgReader, count: int, common: JobSpec) -> JobSpec:
-    """The cluster's placement constraints do not apply to it: they are for the tasks of the training."""
     if not _SERVICE_NAME.fullmatch(name):
         remedy = "Use lower case letters, digits and underscores, such as feature_server."
         raise args.error(f"services.{name}", "is not a valid name", remedy)
@@ -162,23 +179,38 @@ def _service(args: ArgReader, name: str, reader: ArgReader, count: int, common: 
             "command", "is missing", 'Set the program and its arguments, such as ["python", "serve.py"].'
         )
     refuse_too_long(reader, "command", "".join(command))
-    anywhere = replace(
+    job = _job_of(reader, name, count, _common_of_services(args, common))
+    return replace(job, command=command, is_service=True)
+
+
+def _data_job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+    job = _job_of(_job_reader(args, name, own), name, count, _common_of_services(args, common))
+    return replace(job, command=DATA_SERVICE[name], is_service=True, is_unlisted=name == DATA_WORKER)
+
+
+def _common_of_services(args: ArgReader, common: JobSpec) -> JobSpec:
+    """The cluster's placement constraints do not apply to services: they are for the tasks of the training."""
+    return replace(
         common,
         restart=restart_policy(args, Restart(on=("any",))),
         container=replace(common.container, placement=()),
         instance=ec2.on_demand(common.instance),
     )
-    return replace(_job_of(reader, name, count, anywhere), command=command, is_service=True)
 
 
 def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
-    job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
+    job = _job_reader(args, name, own)
     if not job.boolean("required", default=True) and name != EVALUATOR:
         raise job.error(
             "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
         )
     return _job_of(job, name, count, common)
+
+
+def _job_reader(args: ArgReader, name: str, own: Mapping[str, Any]) -> ArgReader:
+    job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
+    job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
+    return job
 
 
 def _job_of(job: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:

@@ -25,22 +25,32 @@ def is_optional(spec: RunSpec, task: Union[TaskSpec, TaskState]) -> bool:
     return task.job == "worker" and 0 < task.index < spec.max_workers
 
 
+def joins_alone(spec: RunSpec, task: Union[TaskSpec, TaskState]) -> bool:
+    """Whether the task starts, ends and is lost while the others continue: an optional worker, or one with an unlisted address."""
+    return is_optional(spec, task) or spec.is_unlisted(task.job)
+
+
 def awaited_tasks(run: RunState) -> List[TaskState]:
     """The tasks that the start barrier waits for: before the first start all training tasks; after it those that are not optional, and
-    workers that exist but have no address here, after a move or in a run that was not elastic before."""
+    workers that exist but have no address here, after a move or in a run that was not elastic before. Never unlisted ones."""
     return [
         task
-        for task in run.training_tasks
+        for task in listed_tasks(run)
         if not run.has_started
         or not is_optional(run.spec, task)
         or (task.instance and task.hostname not in run.reserved)
     ]
 
 
+def listed_tasks(run: RunState) -> List[TaskState]:
+    """The training tasks with addresses that the others get."""
+    return [task for task in run.training_tasks if not run.spec.is_unlisted(task.job)]
+
+
 def known_addresses(run: RunState) -> Dict[str, str]:
-    """Hostname to address of the training tasks and of all optional workers. A worker that is not ready has its reserved address."""
+    """Hostname to address of the listed tasks and of all optional workers. A worker that is not ready has its reserved address."""
     reserved = {name: run.reserved[name] for name in optional_workers(run.spec) if name in run.reserved}
-    tasks = [task for task in run.training_tasks if task.ready or not is_optional(run.spec, task)]
+    tasks = [task for task in listed_tasks(run) if task.ready or not is_optional(run.spec, task)]
     return {**reserved, **{task.hostname: task.address for task in tasks}}
 
 
@@ -97,8 +107,14 @@ def unused_ports(run: RunState) -> Set[int]:
     return {reserved_port(run, name) for name in run.reserved if name not in run.tasks}
 
 
-def address_book(run: RunState) -> List[TaskAddress]:
-    """What a task gets when it starts: the training tasks, and the optional workers that do not exist."""
+def may_have_started(run: RunState, task: TaskState) -> bool:
+    """Whether an order may have started the program of this training task since the start barrier began."""
+    return task.hostname in run.address_book or (run.barrier_passed and run.spec.is_unlisted(task.job))
+
+
+def address_book(run: RunState, task: TaskState) -> List[TaskAddress]:
+    """What this task gets when it starts: the listed tasks, and the optional workers that do not exist; and itself."""
+    addresses = {**run.address_book, task.hostname: task.address}
     tasks = [TaskAddress(task.hostname, task.job, task.index, "") for task in run.tasks.values()]
     absent = [
         TaskAddress(name, "worker", index, "")
@@ -106,20 +122,20 @@ def address_book(run: RunState) -> List[TaskAddress]:
         if name not in run.tasks
     ]
     return [
-        TaskAddress(entry.hostname, entry.job, entry.index, run.address_book[entry.hostname])
+        TaskAddress(entry.hostname, entry.job, entry.index, addresses[entry.hostname])
         for entry in (*tasks, *absent)
-        if entry.hostname in run.address_book
+        if entry.hostname in addresses
     ]
 
 
 def tasks_continue(before: RunSpec, after: RunSpec) -> bool:
-    """Whether another specification of the same run changes only which optional workers exist, so that the other tasks continue."""
-    return bool(after.max_workers) and _required(before) == _required(after)
+    """Whether another specification of the same run changes only which tasks exist that join alone, so that the others continue."""
+    return _required(before) == _required(after)
 
 
 def _required(spec: RunSpec) -> List[object]:
-    """The tasks that are not optional, and what determines the addresses of the optional workers."""
-    tasks = [task for task in spec.tasks if not is_optional(spec, task) and task.job != TENSORBOARD]
+    """The tasks that do not join alone, and what determines the addresses of the optional workers."""
+    tasks = [task for task in spec.tasks if not joins_alone(spec, task) and task.job != TENSORBOARD]
     return [spec.max_workers, spec.worker_port, *tasks]
 
 

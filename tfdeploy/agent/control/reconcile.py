@@ -218,7 +218,7 @@ def _discard_preparation(run: RunState, task: TaskState, now: float) -> List[Eve
     """The launcher has prepared another run: it is not ready for this one, whatever the state of this run has recorded."""
     if not task.ready or task.state in FINAL:
         return []
-    if task.is_auxiliary or elastic.is_optional(run.spec, task):
+    if task.is_auxiliary or elastic.joins_alone(run.spec, task):
         next_attempt(run, task)
         task.ready = False
     else:
@@ -284,7 +284,7 @@ def _advance_rolling_restart(run: RunState, now: float) -> List[Event]:
 
 
 def _is_lost_worker(run: RunState, task: TaskState, now: float) -> bool:
-    return elastic.is_optional(run.spec, task) and task.state != RUNNING and now - task.seen > LOST_SECONDS
+    return elastic.joins_alone(run.spec, task) and task.state != RUNNING and now - task.seen > LOST_SECONDS
 
 
 def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
@@ -305,7 +305,8 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
 def _launchers_policy(run: RunState, task: TaskState) -> Optional[RestartPolicy]:
     """The policy by which a launcher starts the program again while the controller is away. None where that needs a decision: the run
     is over, or its tasks have not all the same addresses."""
-    has_addresses = task.ready and run.address_book.get(task.hostname) == task.address
+    is_current = run.address_book.get(task.hostname, task.address) == task.address
+    has_addresses = task.ready and is_current and elastic.may_have_started(run, task)
     if _is_over(run, task) or not (has_addresses or task.is_auxiliary):
         return None
     return run.spec.jobs[task.job].restart
@@ -338,7 +339,7 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
         # It has its address book, which is long for many tasks.
         upload = artifact_uploads.checkpoints_from(run, hostname)
         return Order(sync.RUN, grace, run_id, task.attempt, upload=upload, observe_activity=is_observed(run, task))
-    return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
+    return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run, task))
 
 
 def _has_to_wait(run: RunState, task: TaskState, now: float) -> bool:

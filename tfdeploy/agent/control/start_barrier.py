@@ -25,7 +25,7 @@ LISTEN_SECONDS = 10.0
 
 def next_attempt(run: RunState, task: TaskState) -> None:
     """A program that runs, or that an order may have started, is followed by one of the next attempt."""
-    may_run = (task.is_auxiliary or task.hostname in run.address_book) and task.state not in FINAL
+    may_run = (task.is_auxiliary or elastic.may_have_started(run, task)) and task.state not in FINAL
     if task.state == RUNNING or may_run:
         task.attempt += 1
         task.decided = task.attempt
@@ -49,8 +49,9 @@ def tasks_not_ready(run: RunState) -> List[str]:
 
 
 def starting_services(run: RunState, now: float) -> List[str]:
-    """The hostnames of the services that the other tasks wait for: those that neither listen nor have ended."""
-    services = (task for task in run.services if task.state not in FINAL and not task.is_listening)
+    """The hostnames of the services that the other tasks wait for: those with listed addresses that neither listen nor have ended."""
+    listed = (task for task in run.services if not run.spec.is_unlisted(task.job))
+    services = (task for task in listed if task.state not in FINAL and not task.is_listening)
     return [task.hostname for task in services if task.state != RUNNING or now - task.since < LISTEN_SECONDS]
 
 

@@ -63,8 +63,11 @@ def environment(
         "TFDEPLOY_PS_HOSTS": values["ps_hosts"],
         "TFDEPLOY_WORKER_HOSTS": values["worker_hosts"],
         **{
-            f"TFDEPLOY_{job.upper()}_HOSTS": values.get(f"{job}_hosts", "") for job in spec.jobs if spec.is_service(job)
+            f"TFDEPLOY_{job.upper()}_HOSTS": values.get(f"{job}_hosts", "")
+            for job in spec.jobs
+            if spec.is_service(job) and not spec.is_unlisted(job)
         },
+        **({"TFDEPLOY_DATA_SERVICE": values["data_service"]} if "data_service" in values else {}),
         "TFDEPLOY_RUN": spec.id,
         "TFDEPLOY_DATA_DIR": spec.data_dir,
         "TFDEPLOY_TRAIN_DIR": spec.train_dir,

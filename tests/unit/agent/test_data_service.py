@@ -1,0 +1,137 @@
+"""tf.data service: its workers start, end, are added and removed while the other tasks run, and an epoch ends without lost ones."""
+
+from typing import Any
+
+from tests.unit.cases import plan, spec
+from tests.unit.simulation import World
+from tfdeploy.agent import events
+from tfdeploy.agent.control.reconcile import remove_tasks
+from tfdeploy.agent.launch.data_dispatcher import DataTask
+from tfdeploy.agent.launch.data_service import LOST_SECONDS, LostWorkers
+from tfdeploy.agent.launch.task_environment import environment
+from tfdeploy.agent.task_command import placeholders
+
+RESTART = {"maximum": 1, "backoff": "0", "on": ["any"]}
+
+
+def begun(workers: int = 2, **args: Any) -> World:
+    """A run that trains and has tf.data service."""
+    world = World(workers=1, data_service={"workers": workers}, restart=RESTART, **args)
+    world.come()
+    world.launchers["data-dispatcher-0"].is_listening = True
+    world.settle()
+    world.events.clear()
+    return world
+
+
+def resize(world: World, workers: int) -> None:
+    """What an update does: it removes tasks first, and adds launchers last."""
+    before = set(world.job.tasks)
+    removed = [name for name in before if name.startswith("data-worker-") and int(name.rpartition("-")[2]) >= workers]
+    world.note(remove_tasks(world.job, removed))
+    world.settle()
+    world.give(workers=1, data_service={"workers": workers}, restart=RESTART)
+    for name in world.job.tasks:
+        if name not in before:
+            world.come(name)
+
+
+def test_the_training_waits_for_the_dispatcher_and_not_for_its_workers() -> None:
+    world = World(workers=1, data_service={"workers": 2})
+    world.come("worker-0")
+    assert world.states().startswith("worker-0 waiting (data-dispatcher-0)")
+    world.come("data-dispatcher-0")
+    world.launchers["data-dispatcher-0"].is_listening = True
+    world.settle()
+    assert world.running() == "data-dispatcher-0/1, worker-0/1"
+    world.come("data-worker-1")
+    assert world.running() == "data-dispatcher-0/1, data-worker-1/1, worker-0/1"
+
+
+def test_a_data_worker_does_not_start_before_the_others_have_addresses() -> None:
+    world = World(workers=1, data_service={"workers": 1})
+    world.come("data-worker-0")
+    world.come("data-dispatcher-0")
+    assert world.running() == ""
+    world.come("worker-0")
+    assert "data-worker-0/1" in world.running()
+
+
+def test_workers_are_added_and_removed_and_the_others_continue() -> None:
+    world = begun()
+    resize(world, 3)
+    assert world.running() == "data-dispatcher-0/1, data-worker-0/1, data-worker-1/1, data-worker-2/1, worker-0/1"
+    resize(world, 1)
+    assert world.running() == "data-dispatcher-0/1, data-worker-0/1, worker-0/1"
+    kinds = [event.kind for event in world.events]
+    assert kinds.count(events.WORKERS_CHANGED) == 1
+    assert not {events.TASKS_CHANGED, events.ADDRESS_CHANGED} & {*kinds}
+
+
+def test_a_worker_that_is_lost_or_fails_starts_again_alone_also_at_another_address() -> None:
+    world = begun()
+    world.lose("data-worker-0")
+    world.come("data-worker-0", port=31000)
+    assert world.running() == "data-dispatcher-0/1, data-worker-0/2, data-worker-1/1, worker-0/1"
+    book = world.launchers["data-worker-0"].address_book
+    assert {entry.hostname: entry.address for entry in book}["data-worker-0"].endswith(":31000")
+    world.exit("data-worker-1", 1)
+    assert world.running() == "data-dispatcher-0/1, data-worker-0/2, data-worker-1/2, worker-0/1"
+    assert events.ADDRESS_CHANGED not in [event.kind for event in world.events]
+
+
+def test_all_restart_with_another_number_of_other_tasks() -> None:
+    world = begun()
+    world.give(workers=2, data_service={"workers": 2}, restart=RESTART)
+    world.come("worker-1")
+    world.settle()
+    assert world.running() == "data-dispatcher-0/2, data-worker-0/2, data-worker-1/2, worker-0/2, worker-1/1"
+
+
+def test_the_program_gets_the_dispatchers_address_and_none_of_a_worker() -> None:
+    world = begun()
+    book = world.launchers["worker-0"].address_book
+    assert [entry.hostname for entry in book] == ["worker-0", "data-dispatcher-0"]
+    dispatcher = world.job.address_book["data-dispatcher-0"]
+    task = book[0]
+    assert placeholders(book, task)["data_service"] == f"grpc://{dispatcher}"
+    variables = environment(book, task, world.job.spec)
+    assert variables["TFDEPLOY_DATA_SERVICE"] == f"grpc://{dispatcher}"
+    assert "TFDEPLOY_DATA_WORKER_HOSTS" not in variables
+
+
+def test_the_number_of_workers_is_not_part_of_the_run_and_the_service_is() -> None:
+    def run_id(**args: Any) -> str:
+        return str(plan(workers=1, **args).run.id)
+
+    assert run_id(data_service={"workers": 1}) == run_id(data_service={"workers": 2})
+    assert run_id(data_service={"workers": 1}) != run_id()
+
+
+def test_its_jobs_have_the_settings_of_services() -> None:
+    jobs = {"data_worker": {"memory": "4GiB", "required": False}}
+    made = spec(workers=1, data_service={"workers": 2}, jobs=jobs, container={"placement": ["hostname:UNIQUE"]})
+    _, dispatcher, worker = made.jobs
+    assert (dispatcher.count, dispatcher.memory, worker.count, worker.memory) == (1, 0, 2, 4 << 30)
+    assert dispatcher.restart.on == worker.restart.on == ("any",)
+    assert dispatcher.container.placement == worker.container.placement == ()
+    assert (dispatcher.required, worker.required) == (True, False)
+
+
+def test_the_part_of_a_lost_worker_ends_when_another_one_completes_the_epoch() -> None:
+    lost, workers = LostWorkers(), ["a:1", "b:1"]
+    tasks = {"a:1": [DataTask(7, 100)]}
+    assert lost.observe(workers, {"b:1"}, 0.0) == []
+    assert lost.observe(workers, {"a:1", "b:1"}, 5.0) == []
+    assert lost.observe(workers, {"b:1"}, 10.0) == []
+    assert lost.observe(workers, {"b:1"}, 9.0 + LOST_SECONDS) == []
+    assert lost.observe(workers, {"b:1"}, 10.0 + LOST_SECONDS) == ["a:1"]
+    assert lost.tasks_to_end(tasks, set()) == {"a:1": []}
+    assert lost.tasks_to_end(tasks, {"b:1"}) == tasks
+
+
+def test_a_worker_whose_part_has_ended_completes_no_epoch_before_the_next() -> None:
+    lost = LostWorkers()
+    lost.tasks_to_end({"a:1": [DataTask(7, 100)]}, {"b:1"})
+    assert lost.tasks_to_end({"b:1": [DataTask(7, 101)]}, {"a:1"}) == {"b:1": []}
+    assert lost.tasks_to_end({"b:1": [DataTask(8, 103)]}, {"a:1"}) == {"b:1": [DataTask(8, 103)]}
