@@ -1,0 +1,87 @@
+"""programs/data_service trains while its data workers are killed, added and removed, and its dispatcher is killed."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.programs.program import Program
+from tests.waiting import until
+
+CLUSTER, ELEMENTS = "cluster", 1000
+
+
+def epochs(program: Program) -> dict[int, tuple[int, int]]:
+    """Number to elements and different elements of the epochs that have ended."""
+    lines = re.findall(r"^epoch (\d+): (\d+) elements, (\d+) different", program.log("worker-0", CLUSTER), re.MULTILINE)
+    return {int(number): (int(elements), int(different)) for number, elements, different in lines}
+
+
+def begun_epoch(program: Program) -> int:
+    """Wait until another epoch has begun; its number."""
+    number = max(epochs(program), default=-1) + 1
+    until(
+        lambda: f"epoch {number} step 0\n" in program.log("worker-0", CLUSTER),
+        f"epoch {number}",
+        seen=partial(program.shown, CLUSTER),
+    )
+    return number
+
+
+def ended_epoch(program: Program, number: int) -> tuple[int, int]:
+    """Wait until an epoch has ended; its elements, and its different elements."""
+    return until(
+        lambda: epochs(program).get(number), f"the end of epoch {number}", seen=partial(program.shown, CLUSTER)
+    )
+
+
+def kill(program: Program, hostname: str) -> None:
+    """Kill a task's program with SIGKILL."""
+    program.child(hostname, CLUSTER).kill()
+
+
+def set_workers(program: Program, workers: int) -> None:
+    """`pulumi up` with so many data workers."""
+    program.set("workers", str(workers))
+    program.up()
+
+
+@pytest.mark.full
+def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(
+    programs: Callable[[str], Program],
+) -> None:
+    program, everything = programs("data_service"), (ELEMENTS, ELEMENTS)
+    env = {"ELEMENTS": str(ELEMENTS), "MILLISECONDS": "8", "EPOCHS": "1000000"}
+    program.configure(wait="0", env=env)
+    set_workers(program, 2)
+    assert ended_epoch(program, begun_epoch(program)) == everything
+    trains, dispatcher = program.child("worker-0", CLUSTER), program.child("data-dispatcher-0", CLUSTER)
+
+    number = begun_epoch(program)
+    kill(program, "data-dispatcher-0")
+    assert ended_epoch(program, number) == everything, "the dispatcher has gone on from its journal"
+    assert program.child("data-dispatcher-0", CLUSTER) != dispatcher
+
+    number = begun_epoch(program)
+    kill(program, "data-worker-0")
+    elements, different = ended_epoch(program, number)
+    assert elements == different >= ELEMENTS - 50, "at most once: what the worker had begun is lost"
+    assert ended_epoch(program, begun_epoch(program)) == everything
+
+    set_workers(program, 3)
+    until(partial(serves, program, "data-worker-2"), "the third worker", seen=partial(program.shown, CLUSTER))
+    set_workers(program, 1)
+    ended_epoch(program, begun_epoch(program))
+    assert ended_epoch(program, begun_epoch(program)) == everything, "an epoch does not wait for removed workers"
+    assert all(elements == different >= ELEMENTS - 50 for elements, different in epochs(program).values())
+    assert "does not respond: the other workers complete the epoch" in program.log("data-dispatcher-0", CLUSTER)
+    rows = {row["hostname"]: row["status"] for row in program.shown(CLUSTER)["tasks"]}
+    assert rows == dict.fromkeys(("worker-0", "data-dispatcher-0", "data-worker-0"), "running")
+    assert program.child("worker-0", CLUSTER) == trains, "the training was not restarted"
+    program.destroy()
+
+
+def serves(program: Program, hostname: str) -> bool:
+    """Whether a data worker serves."""
+    return "worker of tf.data service at" in program.log(hostname, CLUSTER)
