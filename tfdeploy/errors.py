@@ -4,7 +4,6 @@ They have one root, `TfdeployError`; each leaf is also the Python error that a c
 the place, what is wrong, the value that was given, and how to fix it.
 """
 
-import difflib
 import errno
 import re
 from collections.abc import Sequence
@@ -88,6 +87,8 @@ def file_error(error: OSError) -> str:
 
 def nearest(name: str, names: Sequence[str], listing: str = "") -> str:
     """The remedy for an unknown name: the most similar name, else all names, or `listing` where there are many."""
+    import difflib
+
     similar = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if similar:
         return f"Did you mean {similar[0]!r}?"

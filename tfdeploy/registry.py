@@ -5,7 +5,6 @@ A file is written when an update begins, so that a cluster is listed while its f
 """
 
 import json
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -22,8 +21,6 @@ from .errors import SpecError
 from .paths import RECORDS_FOLDER, cluster_folder, make_private, pulumi_home, read_json, set_aside_at, state_folder
 from .report.expected import ExpectedState
 from .spec.backends import BACKENDS
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,9 @@ def entries() -> list[Entry]:
 @cache
 def _warn(text: str) -> None:
     """Print a warning, once in a process."""
-    _log.warning("Warning: %s", text)
+    import logging
+
+    logging.getLogger(__name__).warning("Warning: %s", text)
 
 
 def mark_destroyed(cluster: ClusterRef) -> None:

@@ -154,7 +154,7 @@ def _submit(props: RunProps) -> RunOutputs:
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     """Submit a run, with its record from another place, or from this computer."""
     from .backends import move_record
-    from .report.run_outcomes import last_step
+    from .report.stored_progress import last_step
 
     for sentence in move_record.import_record(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")

@@ -31,7 +31,7 @@ def moment(at: float) -> str:
 def from_moment(text: str) -> float:
     """The time of such a text, in seconds since 1970; 0 for another text."""
     try:
-        return datetime.datetime.strptime(f"{text}+0000", "%Y-%m-%d %H:%M:%SZ%z").timestamp()
+        return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:
         return 0.0
 

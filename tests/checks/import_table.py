@@ -94,6 +94,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.state_values",
         "plan.replacement",
         "report.run_outcomes",
+        "report.stored_progress",
         "spec.arg_reader",
         "spec.environment",
         "errors",

@@ -4,12 +4,14 @@ import json
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
 from tests.clusters import cluster_ref
 from tests.integration.conftest import Project
+from tests.unit.test_loading import SLOW
 from tests.verbs import Terminal
 from tests.waiting import PATIENCE, until
 
@@ -47,6 +49,27 @@ def test_a_reader_that_goes_away_ends_logs_quietly(training: Project) -> None:
             check=True,
         )
         assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+
+
+LOADED = """
+import sys
+from tfdeploy.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+"""Prints, after the result of a command, the modules that were loaded for it."""
+
+
+@pytest.mark.parametrize(("verb", "most"), [("status", 84), ("logs", 80), ("ls", 79), ("runs", 90)])
+def test_a_call_without_options_loads_no_module_that_it_does_not_use(training: Project, verb: str, most: int) -> None:
+    command = [sys.executable, "-c", LOADED, verb]
+    done = subprocess.run(command, cwd=training.program, env=training.env, capture_output=True, text=True, check=True)
+    modules = {*done.stderr.split()}
+    assert done.stdout
+    assert sorted(modules & {*SLOW}) == []
+    assert sum(name.partition(".")[0] == "tfdeploy" for name in modules) <= most, "import them where they are used"
 
 
 def test_ctrl_c_ends_following_quietly(training: Project) -> None:

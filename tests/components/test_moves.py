@@ -19,7 +19,7 @@ from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.move import MovedRunProps
 from tfdeploy.errors import BackendError
-from tfdeploy.report.run_outcomes import last_step
+from tfdeploy.report.stored_progress import last_step
 
 BEGINS = """
 found = sorted(path.relative_to(train).as_posix() for path in train.rglob("[!.]*") if path.is_file())

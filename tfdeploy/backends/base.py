@@ -222,6 +222,14 @@ class ObservedState:
     installing: str = ""
     """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the place responds and has nothing of the cluster that could run: no controller, no task, no machine."""
+        if self.controller_silent_since is None or self.problems:
+            return False
+        statuses = {self.machines.others, *self.machines.statuses.values()}
+        return not self.engine and (self.engine == {} or statuses == {GONE})
+
 
 @dataclass(frozen=True)
 class DiscoveredCluster:

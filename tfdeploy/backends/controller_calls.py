@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .. import receipts
-from ..agent.control.artifact_uploads import MAX_SECONDS
 from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
@@ -170,6 +168,8 @@ class _StopWait:
     def _limit(self) -> float:
         if not self._is_uploading:
             return self._seconds
+        from ..agent.control.artifact_uploads import MAX_SECONDS
+
         return self._seconds + (_UNWRITABLE_SECONDS if self._unfinished.get("problem") else MAX_SECONDS)
 
     def _print(self, left: float) -> None:
@@ -244,10 +244,12 @@ def _archive(props: RunProps) -> bytes:
     Raises:
         BackendError: the folder has other code now.
     """
+    from .. import receipts  # the command ships nothing
+
     stored = receipts.load_code(props["run"]["code"])
     if stored is not None:
         return stored
-    from ..plan import code_bundle  # takes long to load, and the command ships nothing
+    from ..plan import code_bundle  # takes long to load
 
     without = [*(Path(path) for path in props["code_without"]), *output_files()]
     bundle = code_bundle.collect(props["cluster"]["name"], Path(props["code_folder"]), without)

@@ -4,7 +4,6 @@ A function gets the values of the options so far, and the beginning of a word. A
 calls it: so the registry is imported in its functions.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 @contextmanager
 def _without_warnings() -> Iterator[None]:
     """A warning of the registry would be printed into the command line that the user types."""
+    import logging
+
     logging.disable(logging.WARNING)
     try:
         yield

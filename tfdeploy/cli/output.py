@@ -4,6 +4,7 @@ import datetime
 import io
 import json
 import os
+import select
 import shutil
 import sys
 import time
@@ -105,6 +106,18 @@ def _write_json_list(lines: Iterable[LogLine]) -> None:
 def _to_dict(line: LogLine) -> dict[str, object]:
     text = line.content.decode("utf-8", "replace")
     return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
+
+
+def sleep_while_read(duration: float) -> None:
+    """Sleep, but return at once if stdout is closed.
+
+    Raises:
+        BrokenPipeError: stdout is closed.
+    """
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(duration * 1000)):
+        raise BrokenPipeError
 
 
 _STYLES = {"run": "green", "good": "green", "bad": "red", "over": "dim"}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ _LOCKED = "currently locked"
 _INSTALL = "Install it: https://www.pulumi.com/docs/install/. In a clone of tfdeploy: `source tools/activate`."
 _NO_UPDATE_CHECK = {"PULUMI_SKIP_UPDATE_CHECK": "1"}
 _FILE_URL = "file://"
+
+_NAME_LINE = re.compile(r"^name:(.*)$", re.MULTILINE)
+_PLAIN_NAME = re.compile(r"[ \t]+[A-Za-z][\w.-]*\s*", re.ASCII)
 
 
 def pulumi(
@@ -138,7 +142,14 @@ def _cannot_run(folder: Path, error: OSError) -> BackendError:
 
 
 def project_name(file: Path) -> str:
-    """The name in a project file; empty if there is no such file or it has no name."""
+    """The name in a project file; empty if there is no such file or it has no name. Nearly all projects have it as a plain word in a
+    line without indentation, which can only be that key: then no parser is loaded."""
+    try:
+        names = _NAME_LINE.findall(file.read_text())
+    except (OSError, ValueError):
+        return ""
+    if len(names) == 1 and _PLAIN_NAME.fullmatch(names[0]):
+        return str(names[0].strip())
     return str(_read_yaml(file).get("name") or "")
 
 

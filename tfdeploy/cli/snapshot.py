@@ -16,7 +16,6 @@ from ..agent.run_state import RunState
 from ..backends.base import GONE, ObservedMachines, ObservedState, load
 from ..errors import NotFound
 from ..registry import Entry
-from ..report.diagnosis import is_gone
 from ..report.expected import expected_of
 from ..report.report import Report, report
 from ..units import moment
@@ -54,7 +53,7 @@ class Snapshot:
     @property
     def is_gone(self) -> bool:
         """Whether its place responds and has nothing of the cluster that could run: no controller, no task, no machine."""
-        return is_gone(self.observed)
+        return self.observed.is_gone
 
 
 def take_snapshot(entry: Entry, log_lines: int = 0, events: int = ALL_EVENTS) -> Snapshot:

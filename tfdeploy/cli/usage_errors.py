@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 _UP = "`pulumi up` creates or updates the cluster"
@@ -128,6 +127,8 @@ def _no_command(name: str, commands: Iterable[str]) -> str:
     begin = f"there is no command {name!r}."
     if name in HABITS:
         return f"{begin} {HABITS[name][0].upper()}{HABITS[name][1:]}."
+    from difflib import get_close_matches
+
     near = get_close_matches(name, list(commands), 2)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"{begin}{hint} `tfdeploy help` lists the commands."

@@ -5,7 +5,6 @@ Pulumi runs the user's program in one process and the dynamic resources in anoth
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -38,6 +37,8 @@ class _Sentences:
     @staticmethod
     def format_exc() -> str:
         """The present error, for the user."""
+        import traceback  # every command imports this module
+
         return text_of(sys.exc_info()[1]) or traceback.format_exc()
 
 

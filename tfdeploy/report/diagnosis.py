@@ -264,7 +264,7 @@ _PATIENCE = 5.0
 def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
     """What is wrong, and what to do; both empty for nothing. `heal` is the command that recreates what is missing."""
     problems = "; ".join(observed.problems)
-    if is_gone(observed) and observed.engine is not None:
+    if observed.is_gone and observed.engine is not None:
         return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{heal}`."
     if observed.engine is None and problems:
         machines, run = observed.machines, observed.view.run_state
@@ -282,14 +282,6 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         remedy = f"`{heal}` starts it again. Running tasks are not affected."
         return text, engine_remedy(problems, "") or remedy
     return (f"{problems}.", engine_remedy(problems, "") or f"Run `{heal}`.") if problems else ("", "")
-
-
-def is_gone(observed: ObservedState) -> bool:
-    """Whether the place of the cluster responds and has nothing of it that could run: no controller, no task, no machine."""
-    if observed.controller_silent_since is None or observed.problems:
-        return False
-    statuses = {observed.machines.others, *observed.machines.statuses.values()}
-    return not observed.engine and (observed.engine == {} or statuses == {GONE})
 
 
 @dataclass
@@ -319,4 +311,4 @@ class Trouble:
 def _is_final(observed: ObservedState) -> bool:
     """Without supervisord no process of a local cluster is left."""
     has_no_engine = observed.engine is None and observed.controller_silent_since is not None
-    return is_gone(observed) or (has_no_engine and not observed.problems)
+    return observed.is_gone or (has_no_engine and not observed.problems)

@@ -2,27 +2,21 @@
 while a cluster exists."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from .. import receipts
 from ..agent import events
-from ..agent.control.end_policy import deciding_tasks
 from ..agent.control.move import moves_after
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState
-from ..backends.move import StoppedRun
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS
-from .progress import LEADERS, Progress, read_progress
 from .run_history import outcome_of
-
-_LAST_LINES = 1000
-"""So many last lines of a task are read for its progress."""
+from .stored_progress import speed
 
 Billed = tuple[float, float, float | None]
 """When an instance began and ended, in seconds since 1970, and its price per hour in USD."""
@@ -139,28 +133,3 @@ def run_cost(billed: Sequence[Billed], begin: float, end: float) -> float | None
     used = [(seconds / 3600.0, price) for seconds, price in spans if seconds > 0]
     costs = [hours * price for hours, price in used if price is not None]
     return round(sum(costs), 4) if costs and len(costs) == len(used) else None
-
-
-def speed(record: Record, state: RunState) -> float | None:
-    """The last steps a second in the output of the first task that prints steps; the deciding tasks come first."""
-    deciding = [task.hostname for task in deciding_tasks(state)]
-    names = [name for name in dict.fromkeys([*deciding[:1], *LEADERS]) if name in state.tasks]
-    rates = (progress.rate for progress in stored_progress(record, state.spec.id, names))
-    return next((rate for rate in rates if rate is not None), None)
-
-
-def last_step(stopped: StoppedRun) -> int:
-    """The last step that the current run of a record has logged; 0 for none."""
-    run = stopped.record.current()
-    names = [task.hostname for task in deciding_tasks(run)] if run else []
-    steps = (progress.step for progress in stored_progress(stopped.record, run.spec.id if run else "", names))
-    return next((int(step) for step in steps if step is not None), 0)
-
-
-def stored_progress(
-    record: Record, run_id: str, hostnames: Iterable[str], commands: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[Progress]:
-    """The progress of each of these tasks, from the last lines of its log; `commands` has the command of each."""
-    for hostname in hostnames:
-        lines = record.log(run_id, hostname).tail(_LAST_LINES)
-        yield read_progress(((line.at, line.text) for line in lines), commands.get(hostname, ""))

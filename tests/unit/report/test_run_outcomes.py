@@ -22,7 +22,8 @@ from tfdeploy.backends.move import StoppedRun
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
 from tfdeploy.report.run_history import UNFINISHED, cost_text
-from tfdeploy.report.run_outcomes import RecordSource, last_step, outcome, run_cost, speed, store_outcomes
+from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, store_outcomes
+from tfdeploy.report.stored_progress import last_step, speed
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
 HOUR = 3600.0

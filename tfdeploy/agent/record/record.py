@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -267,7 +266,7 @@ class Record:
         """The identity of this record, which a copy shares; created when it is missing."""
         path = self.folder / "record_id"
         if not path.exists():
-            self.set_record_id(uuid.uuid4().hex)
+            self.set_record_id(os.urandom(16).hex())
         return path.read_text()
 
     def set_record_id(self, record_id: str) -> None:

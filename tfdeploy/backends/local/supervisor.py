@@ -15,9 +15,7 @@ import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
-
-import psutil
+from typing import IO, TYPE_CHECKING, Any
 
 from ...agent.files import write_whole
 from ...agent.polling import wait_until
@@ -26,6 +24,9 @@ from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
 from .open_files import allowed_files
 from .paths import Places
+
+if TYPE_CHECKING:  # whoever only observes a cluster lists no processes
+    import psutil
 
 MARK = "TFDEPLOY_CLUSTER"
 """Every process of a cluster has the cluster's home in this environment variable, as containers have labels."""
@@ -302,6 +303,8 @@ class Supervisor:
             self._call("shutdown")
             _wait_until(lambda: not self.running(), seconds)
 
+        import psutil
+
         def none_is_left() -> bool:
             processes = marked(self._places.home)
             for process in processes:
@@ -312,12 +315,14 @@ class Supervisor:
         wait_until(none_is_left, _KILL_SECONDS, _PAUSE)
 
 
-def marked(home: Path) -> list[psutil.Process]:
+def marked(home: Path) -> "list[psutil.Process]":
     """All processes of the user that have the cluster's mark.
 
     A shell in which the user works may have it too, and `pulumi destroy` may be typed there: the ancestors of this process and all
     processes of its session do not count. The supervisord, with all launchers and tasks, has another session.
     """
+    import psutil
+
     own = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
     processes = []
     for process in psutil.process_iter():

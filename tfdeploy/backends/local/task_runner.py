@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...agent.files import write_whole
 from ...agent.record.record import Record, RecordView, ViewRequest
@@ -33,11 +33,13 @@ from ..base import (
 )
 from ..controller_calls import ControllerApi
 from ..installation import installing, noted
-from ..move import StoppedRun, not_stopped
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
 from .supervisor import Silent, Supervisor
+
+if TYPE_CHECKING:  # most callers move no run
+    from ..move import StoppedRun
 
 _CALL_SECONDS = 30.0
 _OBSERVE_SECONDS = 10.0
@@ -200,8 +202,10 @@ class LocalTaskRunner:
         supervisor.add(CONTROLLER, command, places.home / "controller.log", 10.0)
         return supervisor
 
-    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+    def stop_to_move(self, cluster: ClusterRef) -> "StoppedRun":
         """Stop the run. Its record is read where it is."""
+        from ..move import StoppedRun, not_stopped
+
         places = Places(cluster["home"])
         if machine := other_machine(places):
             wrong = f"its run is on another computer (machine id {machine})"

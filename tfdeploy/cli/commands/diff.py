@@ -13,7 +13,7 @@ from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import FileChange, RunDiff, code_changes
 from ...report.run_history import StoredRun
-from ...report.run_outcomes import speed
+from ...report.stored_progress import speed
 from ..common import print_json, print_result
 from ..option import Argument, Option
 from ..select import ClusterQuery, select_cluster

@@ -12,9 +12,9 @@ from ...agent.run_state import ENGINE_STARTING, LOST
 from ...report.events import describe, document, with_waits
 from ..common import print_json, print_message, print_result
 from ..option import Option
+from ..output import sleep_while_read
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, refuse_endless_wait, take_snapshot
-from .logs import sleep_while_read
 
 _POLL_SECONDS = 0.5
 _LEAST_WIDTH = 12

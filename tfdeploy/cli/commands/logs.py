@@ -2,8 +2,6 @@
 
 import datetime
 import re
-import select
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +22,7 @@ from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message
 from ..option import Argument, Option
-from ..output import Writer, line_writer
+from ..output import Writer, line_writer, sleep_while_read
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
 
@@ -199,18 +197,6 @@ def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: 
             return
         refuse_endless_wait(snapshot)
         sleep_while_read(_POLL_SECONDS)
-
-
-def sleep_while_read(duration: float) -> None:
-    """Sleep, but return at once if stdout is closed.
-
-    Raises:
-        BrokenPipeError: stdout is closed.
-    """
-    poll = select.poll()
-    poll.register(sys.stdout, 0)
-    if any(event & select.POLLERR for _, event in poll.poll(duration * 1000)):
-        raise BrokenPipeError
 
 
 def _since(text: str) -> float:

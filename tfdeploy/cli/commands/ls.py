@@ -20,7 +20,6 @@ from ..output import print_table
 from ..parallel import call_in_parallel
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot
-from .leftovers import leftovers
 
 _SECONDS = 30.0
 """Time limit of all observations together."""
@@ -100,15 +99,15 @@ def ls(
     if only_leftovers:
         if everything:
             raise SpecError("--all", "is for clusters, not for leftovers", "Leave one of both out.")
+        from .leftovers import leftovers
+
         leftovers(query, delete, yes)
         return
     if delete or yes:
         remedy = "Use: tfdeploy ls --leftovers --delete. `pulumi destroy` removes a cluster that a stack has."
         raise SpecError("--delete" if delete else "--yes", "is for --leftovers", remedy)
-    entries = [
-        entry for entry in registry.entries() if (everything or not entry.ended) and query.matches(entry.cluster)
-    ]
-    clusters = observe_clusters(entries)
+    entries = [entry for entry in registry.entries() if everything or not entry.ended]
+    clusters = observe_clusters([entry for entry in entries if query.matches(entry.cluster)])
     shown = [cluster for cluster in clusters if everything or cluster.state != GONE]
     if query.as_json:
         print_json([cluster.to_dict() for cluster in shown])

@@ -4,9 +4,7 @@ import json
 import os
 import select
 import sys
-import termios
 import time
-import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -23,15 +21,14 @@ from ...errors import UsageError
 from ...outputs import TaskRow
 from ...registry import Entry
 from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
-from ...report.run_outcomes import stored_progress
+from ...report.stored_progress import stored_progress
 from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
 from ..common import Hostname, has_colours, print_json, print_message, print_result, print_styled
 from ..option import Option
-from ..output import cluster_tables, print_table, screen_width, wide_tables
+from ..output import cluster_tables, print_table, screen_width, sleep_while_read, wide_tables
 from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
-from .logs import sleep_while_read
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -227,6 +224,9 @@ def _quit_key() -> Iterator[Callable[[float], bool]]:
     def wait(seconds: float) -> bool:
         ready, _, _ = select.select(keys, [], [], seconds)
         return bool(ready) and os.read(sys.stdin.fileno(), 1) in _QUIT_KEYS
+
+    import termios  # most calls wait for no key
+    import tty
 
     attributes = termios.tcgetattr(sys.stdin) if keys else None
     try:
