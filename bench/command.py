@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import by_turns
@@ -9,10 +11,29 @@ from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
-_TARGET = 2.5
-_COMMANDS = (("tfdeploy", "show"), ("tfdeploy", "logs"), ("tfdeploy", "--help"))
+_COMMAND_TARGET = 8.0
+_HELP_TARGET = 4.0
 _DOCKER = ("docker", "ps")
 _PULUMI = ("pulumi", "stack", "output", "status")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of the command."""
+
+    title: str
+    words: tuple[str, ...]
+    target: float
+    """At most so many times as long as `docker ps`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+_COMPLETED = {"_TFDEPLOY_COMPLETE": "complete_bash", "COMP_WORDS": "tfdeploy st", "COMP_CWORD": "1"}
+_CALLS = (
+    *(_Call(f"`tfdeploy {verb}`", ("tfdeploy", verb), _COMMAND_TARGET) for verb in ("status", "logs", "ls", "runs")),
+    _Call("`tfdeploy --help`", ("tfdeploy", "--help"), _HELP_TARGET),
+    _Call("completion of `tfdeploy st`", ("tfdeploy",), _HELP_TARGET, _COMPLETED),
+)
 
 
 def run() -> list[Row]:
@@ -26,25 +47,25 @@ def run() -> list[Row]:
     with workplace() as place, project(place, CLUSTER, "command", config) as made:
         made.ship("chatter.py")
         made.pulumi(*UP)
-        return [row for command in _COMMANDS for row in _rows(made, command)]
+        return [row for call in _CALLS for row in _rows(made, call)]
 
 
-def _rows(made: Project, command: tuple[str, ...]) -> list[Row]:
-    """The rows of one command. A target is only for `docker ps`."""
+def _rows(made: Project, call: _Call) -> list[Row]:
+    """The rows of one call. A target is only for `docker ps`."""
     has_engine = bool(os.environ.get("DOCKER_HOST"))
-    other = _DOCKER if has_engine else _PULUMI
-    _seconds(made, command), _seconds(made, other)
-    mine, others = by_turns(_PAIRS, command[-1], lambda: _seconds(made, command), lambda: _seconds(made, other))
-    named = f"`{' '.join(command)}`"
+    peer = _DOCKER if has_engine else _PULUMI
+    _seconds(made, call.words, call.variables), _seconds(made, peer, {})
+    mine, others = by_turns(
+        _PAIRS, call.title, lambda: _seconds(made, call.words, call.variables), lambda: _seconds(made, peer, {})
+    )
+    title = f"{call.title} on a local cluster"
     return [
-        ratio(
-            f"{named} on a local cluster, against `{' '.join(other)}`", mine, others, _TARGET if has_engine else None
-        ),
-        limit(f"{named} on a local cluster (worst of the calls)", mine, 1, " s"),
+        ratio(f"{title}, against `{' '.join(peer)}`", mine, others, call.target if has_engine else None),
+        limit(f"{title} (worst of the calls)", mine, 1, " s"),
     ]
 
 
-def _seconds(made: Project, command: tuple[str, ...]) -> float:
+def _seconds(made: Project, words: Sequence[str], variables: Mapping[str, str]) -> float:
     begun = time.perf_counter()
-    run_command(*command, folder=made.folder, environment=made.environment)
+    run_command(*words, folder=made.folder, environment={**made.environment, **variables})
     return time.perf_counter() - begun

@@ -115,11 +115,11 @@ def test_a_reason_that_is_no_longer_needed_is_a_warning() -> None:
 @pytest.mark.parametrize("engine", ["unix:///engine.sock", ""])
 def test_the_reasons_of_a_row_with_two_peers_fit_both(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", engine)
-    monkeypatch.setattr(command, "_seconds", lambda _, words: 0.5 if words[0] == "tfdeploy" else 0.1)
+    monkeypatch.setattr(command, "_seconds", lambda _, words, __: 1.0 if words[0] == "tfdeploy" else 0.1)
     made = cast(Project, None)
-    run = run_of(
-        Outcome("command", "2026-11-24 01:00", [row for it in command._COMMANDS for row in command._rows(made, it)])
-    )
+    reasons = [reason.measure for reason in notes.read()["command"].missed]
+    calls = [call for call in command._CALLS if any(measure.startswith(call.title) for measure in reasons)]
+    run = run_of(Outcome("command", "2026-11-24 01:00", [row for call in calls for row in command._rows(made, call)]))
     assert [*notes.complaints(run, notes.read()), *notes.warnings(run, notes.read())] == []
 
 
