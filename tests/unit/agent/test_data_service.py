@@ -80,6 +80,14 @@ def test_a_worker_that_is_lost_or_fails_starts_again_alone_also_at_another_addre
     assert events.ADDRESS_CHANGED not in [event.kind for event in world.events]
 
 
+def test_a_worker_starts_again_while_the_controller_is_away() -> None:
+    world = begun()
+    assert world.fail_alone("data-worker-0")
+    world.return_after(30.0)
+    world.settle()
+    assert world.running() == "data-dispatcher-0/1, data-worker-0/2, data-worker-1/1, worker-0/1"
+
+
 def test_all_restart_with_another_number_of_other_tasks() -> None:
     world = begun()
     world.give(workers=2, data_service={"workers": 2}, restart=RESTART)

@@ -249,6 +249,12 @@ def test_a_preview_of_an_elastic_cluster_says_what_restarts(before: RunState, sa
     assert changes(before, ps=1, workers=4, elastic={"max": 8}) == said
 
 
+@pytest.mark.parametrize(("before", "said"), [(2, "+ data-worker-2"), (4, "- data-worker-3")])
+def test_a_preview_of_another_number_of_data_workers_says_that_the_others_continue(before: int, said: str) -> None:
+    running = job(**BASE, data_service={"workers": before})
+    assert changes(running, **BASE, data_service={"workers": 3}) == [f"{said}  (no restart: the other tasks continue)"]
+
+
 def test_a_preview_says_that_a_failed_run_does_not_start() -> None:
     before = job(decided=True, ps=1, workers=3)
     before.result = RunResult("failed", TASK_FAILED, 0.0)
