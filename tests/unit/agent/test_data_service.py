@@ -1,13 +1,17 @@
 """tf.data service: its workers start, end, are added and removed while the other tasks run, and an epoch ends without lost ones."""
 
+import sys
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.control.reconcile import remove_tasks
-from tfdeploy.agent.launch.data_dispatcher import DataTask
-from tfdeploy.agent.launch.data_service import LOST_SECONDS, LostWorkers
+from tfdeploy.agent.launch.data_dispatcher import DataDispatcher, DataTask, DispatcherError
+from tfdeploy.agent.launch.data_service import LOST_SECONDS, LostWorkers, end_parts
 from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.task_command import placeholders
 
@@ -143,3 +147,47 @@ def test_a_worker_whose_part_has_ended_completes_no_epoch_before_the_next() -> N
     lost.tasks_to_end({"a:1": [DataTask(7, 100)]}, {"b:1"})
     assert lost.tasks_to_end({"b:1": [DataTask(7, 101)]}, {"a:1"}) == {"b:1": []}
     assert lost.tasks_to_end({"b:1": [DataTask(8, 103)]}, {"a:1"}) == {"b:1": [DataTask(8, 103)]}
+
+
+class Dispatcher:
+    """In the place of the module `grpc`, and of TensorFlow's dispatcher: what it responds, and what it was sent."""
+
+    RpcError = OSError
+
+    def __init__(self, **responses: bytes) -> None:
+        self.responses = responses
+        self.requests: dict[str, bytes] = {}
+
+    def insecure_channel(self, address: str) -> "Dispatcher":
+        """The connection."""
+        return self
+
+    def unary_unary(self, path: str) -> Callable[..., bytes]:
+        """One method of the service."""
+
+        def call(request: bytes, timeout: float) -> bytes:
+            name = path.rpartition("/")[2]
+            self.requests[name] = request
+            if name not in self.responses:
+                raise OSError(name)
+            return self.responses[name]
+
+        return call
+
+
+def test_the_calls_have_the_form_of_tensorflows_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    two_workers = b"\x0a\x05\x0a\x03a:1" + b"\x0a\x05\x0a\x03b:1"
+    task = (
+        b"\x12\x02/d" + b"\x20\xd0\x0f" + b"\x28\xb9\x17" + b"\x52\x02\x08\x01"
+    )  # path, task_id, iteration_id, processing_mode_def
+    served = Dispatcher(GetWorkers=two_workers, WorkerHeartbeat=b"\x0a\x0e" + task, WorkerUpdate=b"")
+    monkeypatch.setitem(sys.modules, "grpc", served)
+    dispatcher, lost = DataDispatcher("127.0.0.1:7000"), LostWorkers()
+    for now in (0.0, LOST_SECONDS):
+        end_parts(dispatcher, lost, lambda address: address == "b:1", now)
+    assert served.requests["WorkerHeartbeat"] == b"\x0a\x03a:1"
+    assert served.requests["WorkerUpdate"] == b"\x0a\x03a:1" + b"\x12\x05\x08\xd0\x0f\x10\x01"
+
+    served.responses.pop("GetWorkers")
+    with pytest.raises(DispatcherError, match="GetWorkers"):
+        dispatcher.workers()

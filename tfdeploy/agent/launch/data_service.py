@@ -6,9 +6,10 @@ this dispatcher reports it instead.
 
 import os
 import socket
+import threading
 import time
 from contextlib import suppress
-from typing import Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..task_command import data_service_address
 from .data_dispatcher import DataDispatcher, DataTask, DispatcherError
@@ -54,10 +55,8 @@ def serve_dispatcher() -> None:
     journal = os.environ["TFDEPLOY_TRAIN_DIR"] + "/data_service"
     config = service.DispatcherConfig(port=_own_port(), protocol="grpc", work_dir=journal, fault_tolerant_mode=True)
     server = service.DispatchServer(config)
-    print(
-        f"dispatcher of tf.data service at {os.environ['TFDEPLOY_ADDRESS']}, with its journal in {journal}", flush=True
-    )
-    _watch_workers()
+    print(f"dispatcher of tf.data service, with its journal in {journal}", flush=True)
+    threading.Thread(target=_watch_workers, daemon=True).start()
     server.join()
 
 
@@ -80,21 +79,32 @@ def _own_port() -> int:
 
 
 def _watch_workers() -> None:
-    """End the parts of lost workers in each epoch. If TensorFlow's calls are other ones, this ends, and the dispatcher serves on."""
-    dispatcher, lost = DataDispatcher(f"127.0.0.1:{_own_port()}"), LostWorkers()
-    try:
-        while True:
-            time.sleep(_POLL_SECONDS)
-            workers = dispatcher.workers()
-            responding = {address for address in workers if _responds(address)}
-            absent = lost.observe(workers, responding, time.monotonic())
-            tasks = {address: dispatcher.tasks(address) for address in absent}
-            for address, ended in lost.tasks_to_end(tasks, responding).items():
-                if ended:
-                    print(f"{address} does not respond: the other workers complete the epoch", flush=True)
-                    dispatcher.end_tasks(address, ended)
-    except DispatcherError as error:
-        print(f"an epoch waits for workers that were removed during it: {error}", flush=True)
+    """End the parts of lost workers in each epoch, for ever. If the calls fail, the dispatcher serves on without that."""
+    dispatcher, lost, has_failed = DataDispatcher(f"127.0.0.1:{_own_port()}"), LostWorkers(), False
+    while True:
+        time.sleep(_POLL_SECONDS)
+        try:
+            end_parts(dispatcher, lost, _responds, time.monotonic())
+            has_failed = False
+        except DispatcherError as error:
+            if not has_failed:
+                print(f"while this lasts, an epoch waits for workers that were removed during it: {error}", flush=True)
+            has_failed = True
+
+
+def end_parts(dispatcher: DataDispatcher, lost: LostWorkers, responds: Callable[[str], bool], now: float) -> None:
+    """End the parts of the workers that are lost now.
+
+    Raises:
+        DispatcherError: a call has failed.
+    """
+    workers = dispatcher.workers()
+    responding = {address for address in workers if responds(address)}
+    tasks = {address: dispatcher.tasks(address) for address in lost.observe(workers, responding, now)}
+    for address, ended in lost.tasks_to_end(tasks, responding).items():
+        if ended:
+            print(f"{address} does not respond: the other workers complete the epoch", flush=True)
+            dispatcher.end_tasks(address, ended)
 
 
 def _responds(address: str) -> bool:
