@@ -67,7 +67,8 @@ def test_where_there_is_nothing_one_sentence_says_what_would_do(training: Projec
     elsewhere = tfdeploy(training, "show", folder=tmp_path)
     assert elsewhere.code == 3
     assert f"no Pulumi.yaml in {tmp_path}" in elsewhere.err
-    assert f"`--cwd {training.program} --stack test`" in elsewhere.err
+    (title,) = re.findall(r"`--cluster (\S+)` selects the first", " ".join(elsewhere.err.split()))
+    assert tfdeploy(training, "show", "--cluster", title, folder=tmp_path).code == 0
     assert len(elsewhere.err.splitlines()) == 1
     assert tfdeploy(training, "show", "--cwd", str(training.program), "--stack", "test", folder=tmp_path).code == 0
     other = tfdeploy(training, "show", "--stack", "production")

@@ -103,8 +103,7 @@ def select_clusters(query: ClusterQuery) -> list[Entry]:
     Raises:
         NotFound: there is none.
     """
-    project, file = find_project(query.cwd)
-    stack = query.stack_name or _selected_stack(project, file)
+    project, stack, file = _stack_of(query)
     entries = [entry for entry in registry.entries() if entry.cluster["project"] == project]
     matches = _matching(query, project, stack, entries)
     if not matches:
@@ -118,6 +117,16 @@ def select_clusters(query: ClusterQuery) -> list[Entry]:
     # The latest update is first among the entries.
     last = list({entry.stack_key: entry for entry in reversed(matches)}.values())
     return sorted(existing or last, key=lambda entry: (entry.cluster["name"], entry.cluster["id"]))
+
+
+def _stack_of(query: ClusterQuery) -> tuple[str, str, Path]:
+    """The project, the stack and the project file of the query: those of a cluster that is selected as `project/stack/name`, wherever
+    its folder is; else of the folder. The stack is empty if none is selected."""
+    named = next((entry for entry in registry.entries() if entry.title == query.cluster), None)
+    if named:
+        return named.cluster["project"], named.cluster["stack"], Path(named.folder, _PROJECT_FILES[0])
+    project, file = find_project(query.cwd)
+    return project, query.stack_name or _selected_stack(project, file), file
 
 
 def _is_own(entry: Entry) -> bool:
@@ -243,10 +252,10 @@ def _no_cluster(project: str, stack: str, cluster: str, entries: Sequence[Entry]
 
 
 def _other_clusters(entries: Sequence[Entry]) -> str:
-    """Which clusters exist, and the options that select the first of them."""
+    """Which clusters exist, and the option that selects the first of them."""
     existing = [entry for entry in entries if not entry.ended]
     if not existing:
         return ""
     first = existing[0]
     names = ", ".join(entry.title for entry in existing[:5])
-    return f"Other clusters: {names}. Use `--cwd {first.folder} --stack {first.cluster['stack']}` for the first."
+    return f"Other clusters: {names}. `--cluster {first.title}` selects the first."

@@ -79,6 +79,17 @@ def test_a_command_is_never_about_another_logins_cluster_while_there_is_one_of_i
         select_existing_cluster(ClusterQuery(stack="dev"))
 
 
+def test_a_cluster_of_another_project_is_selected_as_project_stack_and_name(engine: Engine, tmp_path: Path) -> None:
+    entry("ada1", 1.0)
+    (tmp_path / "Pulumi.yaml").write_text("name: another\n")
+    for remove in (False, True):
+        if remove:
+            (tmp_path / "Pulumi.yaml").unlink()
+        with pytest.raises(NotFound):
+            select_clusters(ClusterQuery(cluster="mnist"))
+        assert select_cluster(ClusterQuery(cluster="p/dev/mnist")).cluster["id"] == "ada1"
+
+
 def test_what_changes_another_logins_cluster_needs_its_id(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     entry("ben1", 2.0, BEN)
     monkeypatch.setenv("PULUMI_BACKEND_URL", ADA)
