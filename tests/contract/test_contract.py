@@ -5,9 +5,13 @@ Each test has a run of its own on the machines that all of them share; the last 
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from tests.integration.conftest import Project
+from tests.waiting import until
+from tfdeploy.agent.task_dump import TaskDump
+from tfdeploy.backends.base import load
 
 TOLD = """\
 import json, os, pathlib, socket, sys, time
@@ -43,6 +47,12 @@ import os, time
 eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
 time.sleep(60)
 """
+AGREES = """\
+import faulthandler, os, signal
+faulthandler.register(signal.SIGUSR2, open(os.environ["TFDEPLOY_STACKS"], "w"))
+"""
+"""The first lines of a program that writes its stacks for `tfdeploy dump`."""
+
 MACHINES = {"test-swarm"}
 """What changes where machines come and go with the tasks."""
 
@@ -53,7 +63,7 @@ MACHINE = ("machine", "provider", "public_ip", "region", "role", "size", "status
 COLUMNS = sorted(
     "hostname job index machine container command status exit_code created address public_ip".split()  # noqa: SIM905
 )
-FOLDERS = ("TFDEPLOY_TRAIN_DIR", "TFDEPLOY_SECRETS", "TFDEPLOY_RUN", "TFDEPLOY_DATA_DIR")
+FOLDERS = ("TFDEPLOY_TRAIN_DIR", "TFDEPLOY_SECRETS", "TFDEPLOY_STACKS", "TFDEPLOY_RUN", "TFDEPLOY_DATA_DIR")
 
 
 def told(outputs: dict[str, Any], hostname: str) -> dict[str, Any]:
@@ -160,16 +170,36 @@ def test_more_memory_than_allowed_is_out_of_memory(project: Project) -> None:
 
 
 def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None:
-    job, sleeper = f'{JOB}, wait="0"', TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
+    never = TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True").replace("sleep(1)", "sleep(600)")
+    job, sleeper = f'{JOB}, wait="0"', AGREES + never
     project.write(job, sleeper)
     project.up()
     project.until_running(*HOSTNAMES)
+    assert_dumps(project, len(sleeper.splitlines()))
     project.write(job.replace("workers=2", "workers=3"), sleeper)
     assert project.up().touched() - MACHINES == {"test-cleanup", "test-worker-2", "test-run"}
     project.until_running(*HOSTNAMES, "worker-2")
     project.write(job.replace("workers=2", "workers=1"), sleeper)
     assert project.up().touched() - MACHINES == {"test-cleanup", "test-worker-1", "test-worker-2", "test-run"}
     project.until_running("ps-0", "worker-0")
+
+
+def assert_dumps(project: Project, line: int) -> None:
+    """What the launchers send of their programs, which wait in this line, and still run afterwards."""
+    cluster = project.ref()
+
+    def sleeping() -> Mapping[str, TaskDump] | None:
+        dumps = load(cluster["backend"]).access.dumps(cluster, HOSTNAMES)
+        waits = [dump.processes[0].wait for dump in dumps.values() if dump.processes]
+        return dumps if [wait.call for wait in waits if wait] == ["clock_nanosleep"] * len(HOSTNAMES) else None
+
+    dumps = until(sleeping, "all sleep")
+    assert sorted(dumps) == HOSTNAMES
+    for dump in dumps.values():
+        assert (dump.python[0].frames, dump.has_bytes, dump.notes) == ([f"train.py:{line} in <module>"], True, [])
+        assert dump.samples == dump.python * 5
+        assert dump.memory > 1 << 20
+    assert set(project.counts().values()) == {1}
 
 
 def test_destroy_leaves_nothing(project: Project) -> None:

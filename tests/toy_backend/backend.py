@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.toy_backend.processes import Group
 from tfdeploy.agent.files import write_whole
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.task_dump import TaskDump
 from tfdeploy.agent.transport.rpc import UNIX, CallError, Client, task_token
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import (
@@ -275,6 +276,10 @@ class ToyAccess:
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         with _Home(cluster).controller() as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
+
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+        with _Home(cluster).controller() as controller:
+            return controller_calls.take_dumps(controller, cluster["name"], hostnames)
 
     def _unsupported(self, *_: Any, **__: Any) -> Any:
         raise BackendError("the toy backend does not support this")

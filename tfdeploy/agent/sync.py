@@ -132,3 +132,5 @@ class Order(SparseJsonData):
     """While the controller is away, the launcher starts a program that has failed again by this policy; None: it waits."""
     failures: int = 0
     """How many failures before the present attempt, or the one that ended last, count for that policy."""
+    dump: int = 0
+    """The number of the dump that it should send, once; 0 for none."""

@@ -8,7 +8,7 @@ Pulumi's state. `docs/backends.md` describes how to add a backend.
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the command imports this module too, and needs neither spec
 
     from ..agent.json_data import JsonData
     from ..agent.record.record import RecordView, ViewRequest
+    from ..agent.task_dump import TaskDump
     from ..outputs import CostSummary
     from ..plan.change import Change
     from ..plan.inventory import Inventory, PlaceRef
@@ -411,6 +412,10 @@ class TaskAccess(Protocol):
 
     def files(self, cluster: ClusterRef, hostname: str) -> "Connection":
         """A connection to the agent's file server, as the user of the task's program. BackendError if the task does not run now."""
+
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
+        """What the programs of these tasks do now; without those whose launcher does not respond. BackendError if the controller does
+        not."""
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""

@@ -1,9 +1,10 @@
 """What a `TaskAccess` does the same on every engine whose tasks are containers."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..agent.task_dump import TaskDump
 from ..errors import BackendError
 from . import controller_calls
 from .base import ClusterRef, Route
@@ -53,6 +54,10 @@ class ContainerAccess(Generic[Runner]):
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's container."""
         controller_calls.stop_training(self.runner.controller(cluster), cluster["name"], time_limit)
+
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+        """Through the controller's container."""
+        return controller_calls.take_dumps(self.runner.controller(cluster), cluster["name"], hostnames)
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run a command in the container, with the working directory and the environment of the task's program."""

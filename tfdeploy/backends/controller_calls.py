@@ -3,7 +3,7 @@
 import datetime
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -12,6 +12,7 @@ from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
+from ..agent.task_dump import TaskDump
 from ..agent.transport.rpc import PROTOCOL, CallError
 from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable
@@ -34,6 +35,9 @@ _UNWRITABLE_SECONDS = 120.0
 """How long artifacts are waited for that the record cannot take, as on a full disk: their launcher gives up before."""
 
 _CONTROLLER_SECONDS, _IMPORT_SECONDS = 20.0, 900.0
+_DUMP_SECONDS = 15.0
+"""A launcher observes its program for about two seconds; with a program that does not respond, three more."""
+
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
 """A launcher that the run before has stopped ends within this time, also where many end at once."""
 
@@ -221,6 +225,33 @@ def finish_import(controller: ControllerApi, request: "ImportRequest") -> None:
             f"the record was not imported ({error})",
             _IMPORT_SECONDS,
         )
+
+
+def take_dumps(controller: ControllerApi, name: str, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+    """The dump of the program of each of these tasks; without those whose launcher does not send one in time.
+
+    Raises:
+        BackendError: the controller does not respond, or is older than this call.
+    """
+    dumps: dict[str, TaskDump] = {}
+    try:
+        number = controller.json("POST", "/dumps")["number"]
+
+        def have_arrived() -> bool:
+            response = controller.json("POST", "/dumps/arrived", {"number": number, "known": list(dumps)})
+            dumps.update({name: understood(TaskDump.from_dict, dump) for name, dump in response["dumps"].items()})
+            return dumps.keys() >= {*hostnames}
+
+        wait_until(have_arrived, _DUMP_SECONDS, _POLL_SECONDS, _LONGEST_PAUSE)
+    except OSError as error:
+        raise Unreachable(
+            f"the controller of {name} does not respond ({error}). `tfdeploy explain` shows why."
+        ) from None
+    except CallError as error:
+        raise BackendError(
+            f"the controller of {name} cannot ask for dumps ({error}). `pulumi up` updates it."
+        ) from None
+    return dumps
 
 
 def stop_training(controller: ControllerApi, name: str, time_limit: float) -> None:

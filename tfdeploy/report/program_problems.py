@@ -54,7 +54,7 @@ _NOISE = (
 _LOG_LINE = re.compile(_logged("[IWE]"))
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
 _FRAME = re.compile(r'\s+File "(?P<path>[^"<]+)", line (?P<line>\d+)')
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
+LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
 """Where a frame is not in the user's program."""
 
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
@@ -154,7 +154,7 @@ def _where(lines: Sequence[StoredLine]) -> str:
     for line in lines:
         if line.text.startswith("Traceback "):
             where = ""
-        elif (frame := _FRAME.match(line.text)) and not _LIBRARY.search(frame["path"]):
+        elif (frame := _FRAME.match(line.text)) and not LIBRARY.search(frame["path"]):
             where = f"{frame['path'].rpartition('/')[2]}, line {frame['line']}"
     return shown_text(where)
 

@@ -52,6 +52,12 @@ class Progress:
     rate: float | None = None
     """Steps per second."""
     losses: Sequence[float] = ()
+    stepped_at: float | None = None
+    """When the last step was printed, in seconds since 1970."""
+    readings: int = 0
+    """How many lines with a step the speed is measured from."""
+    pause: float = 0.0
+    """The mean time between these lines, in seconds."""
 
     @property
     def part(self) -> float | None:
@@ -169,7 +175,9 @@ class Training:
     def progress(self) -> Progress:
         """The current progress."""
         step = self._steps[-1][1] if self._steps else None
-        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses))
+        at, count = self._steps[-1][0] if self._steps else None, len(self._steps)
+        pause = (self._steps[-1][0] - self._steps[0][0]) / (count - 1) if count > 1 else 0.0
+        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses), at, count, pause)
 
     def _rate(self) -> float | None:
         if len(self._steps) < 2:

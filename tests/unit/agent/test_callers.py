@@ -20,6 +20,7 @@ OF_A_TASK = [
     ("POST", "/sync", REPORT),
     ("GET", f"/log/{RUN_ID}/worker-0", {}),
     ("PUT", f"/log/{RUN_ID}/worker-0/stdout/0", {}),
+    ("PUT", "/dump/worker-0/1", {}),
 ]
 UPLOADS = [
     ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": []}),
@@ -41,6 +42,8 @@ ADMIN_CALLS = [
     ("POST", "/restarts", {"hostnames": []}),
     ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),
     ("GET", "/stopped", {}),
+    ("POST", "/dumps", {}),
+    ("POST", "/dumps/arrived", {"number": 1, "known": []}),
 ]
 
 OWN, FORMER = task_token(TOKEN, "worker-0"), launcher_token(TOKEN)

@@ -29,6 +29,7 @@ from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
+from .dumps import Dumps
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -113,6 +114,7 @@ class Controller:
         self._spec_json: Tuple[Optional[RunSpec], str] = (None, "")
         self._ports = PortReservations()
         self._changes = OrderChanges()
+        self.dumps = Dumps(self._changes, self._clock.steady)
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
         self._upload_calls = UploadCalls(record, self._clock.steady)
@@ -185,7 +187,7 @@ class Controller:
             if is_running:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
                 poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
-            return replace(order, poll=poll)
+            return replace(order, poll=poll, dump=self.dumps.wanted(report.hostname) if is_running else 0)
 
     def wait_for_change(self, number: int) -> Dict[str, Any]:
         """Wait until orders have changed since `number` was the number of changes; the present one. Launchers sync `within` so many

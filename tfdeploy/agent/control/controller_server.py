@@ -33,6 +33,7 @@ from ..record.record_import import ImportRequest
 from ..record.replica import pack
 from ..run_spec import RunSpec
 from ..sync import LauncherReport
+from ..task_dump import MAX_BYTES
 from ..transport.artifact_upload_calls import UploadRefused
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
 from ..transport.rpc import (
@@ -128,6 +129,9 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return controller.end_upload(run_id, hostname, json.loads(body))
 
+    def put_dump(body: bytes, hostname: str, number: str) -> Any:
+        controller.dumps.put(hostname, int(number), body)
+
     def call(method: str, path: str, action: Callable[..., Any], longest: int = _SHORT) -> AllowedCall:
         return AllowedCall(LAUNCHER, method, path, longest, action)
 
@@ -141,6 +145,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}/([0-9a-f]{{64}})", put_part, MAX_BODY),
         call("POST", f"{upload}/{_NUMBER}", finish_file),
         call("POST", upload, end_upload, MAX_BODY),
+        call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
         call("GET", restore, lambda _, run_id: controller.restorable(run_id)),
         call("GET", f"{restore}/(.+)", lambda _, run_id, path: controller.restored_file(run_id, unquote(path))),
     ]
@@ -172,6 +177,8 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("PUT", f"/code/{_ARCHIVE}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
         call("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
         call("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
+        call("POST", "/dumps", lambda _: controller.dumps.request(), _SHORT),
+        call("POST", "/dumps/arrived", lambda body: controller.dumps.arrived(**json.loads(body))),
         call("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
         call("GET", "/stopped", lambda _: _stopped(controller)),
         call("GET", "/unfinished", lambda _: controller.unfinished()),

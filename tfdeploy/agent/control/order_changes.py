@@ -42,6 +42,10 @@ class OrderChanges:
         if seen == self._seen:
             return
         self._seen = seen
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake those that wait."""
         with self._condition:
             self._number += 1
             self._condition.notify_all()

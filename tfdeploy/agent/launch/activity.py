@@ -73,7 +73,7 @@ class Activity:
 
 
 def _sample(group: int, at: float, printed: int) -> Sample:
-    stats = _members(group)
+    stats = members(group)
     if not stats:
         raise ValueError(f"group {group} has no process")
     ticks = sum(int(value) for fields in stats.values() for value in fields[11:15])
@@ -82,7 +82,7 @@ def _sample(group: int, at: float, printed: int) -> Sample:
     return Sample(at, pids, ticks / _ticks_per_second(), sum(map(_transferred, pids)), printed, waits)
 
 
-def _members(group: int) -> Dict[int, List[str]]:
+def members(group: int) -> Dict[int, List[str]]:
     """The processes of the group, and their descendants in other groups, with the fields of `stat` from the state on."""
     stats: Dict[int, List[str]] = {}
     for path in _PROC.iterdir():

@@ -27,6 +27,7 @@ from ..task_command import TaskAddress
 from ..transport.log_shipper import Shipper, close_spool, open_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
+from .dump_sender import DumpSender
 from .last_order import LastOrder
 from .lease import Lease, boot_seconds
 from .parent_death import NOT_FOUND, die_with_parent, yield_to_programs
@@ -72,6 +73,7 @@ class Launcher:
         self._program = Program(self._folder)
         self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
         self._last_order = LastOrder()
+        self._dump = DumpSender(lambda: Client(settings.controller, self._read_token()), settings)
         self._retry = Backoff(_RETRY_SECONDS, _LONGEST_RETRY)
         self._backoff = Backoff()
         self._problem = ""
@@ -169,6 +171,7 @@ class Launcher:
         self._lease.renew(begin)
         self._changes.note_contact()
         self._uploads.follow(order.upload if self._program.is_running == (order.action == sync.RUN) else None)
+        self._dump.follow(order.dump, self._program.group)
         self._identity = replace(self._identity, generation=order.generation or self._identity.generation)
         return order
 

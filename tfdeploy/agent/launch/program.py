@@ -66,6 +66,11 @@ class Program:
         return self._child is not None
 
     @property
+    def group(self) -> int:
+        """Its process group; 0 while there is no process."""
+        return self._child.process.pid if self._child else 0
+
+    @property
     def phase(self) -> str:
         """One of the phases of `sync`."""
         return sync.EXITED if self.exit else sync.RUNNING if self.is_running else sync.IDLE

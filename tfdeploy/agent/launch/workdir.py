@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _LIFE_DIGITS = 8
 _FOLDER_OF_A_LIFE = re.compile(rf"\w+-[0-9a-f]{{{_LIFE_DIGITS}}}")
 
+STACKS_FILE = "stacks.txt"
+"""In the launcher's folder: where a program writes its Python stacks, if it has agreed to that."""
+
 _NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 """Variables with these prefixes are for the launcher, not for the program."""
 
@@ -129,6 +132,7 @@ def environment(
         "PATH": os.pathsep.join(path),
         **({"CUDA_VISIBLE_DEVICES": settings.gpus} if settings.gpus is not None else {}),
         "TFDEPLOY_SECRETS": str(secrets),
+        "TFDEPLOY_STACKS": str(Path(settings.folder) / STACKS_FILE),
         **secret_variables(secrets),
         **task_environment.environment(book, task, spec, secret_environment(secrets, spec.secret_env)),
     }

@@ -15,6 +15,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256` | launcher | a part of a declared file; the response is its end |
 | `POST /artifacts/RUN/HOSTNAME/INDEX` | launcher | all parts of a file were sent: its hash |
 | `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
+| `PUT /dump/HOSTNAME/NUMBER` | launcher | the dump of its program that this request asks for |
+| `POST /dumps`, `POST /dumps/arrived` | backend | ask all launchers for a dump of their program; what has arrived |
 | `POST /view` | backend | the view of the current run |
 | `POST /files` | backend | the files of the record, with the content of small ones |
 | `POST /ranges` | backend | the bytes of ranges of these files |

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -16,6 +16,7 @@ from ...agent.launch.exec import program_context
 from ...agent.launch.parent_death import NOT_FOUND
 from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
+from ...agent.task_dump import TaskDump
 from ...agent.transport.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
@@ -81,6 +82,11 @@ class LocalAccess:
         """Through the controller's socket."""
         with Places(cluster["home"]).controller(_SECONDS) as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
+
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+        """Through the controller's socket."""
+        with Places(cluster["home"]).controller(_SECONDS) as controller:
+            return controller_calls.take_dumps(controller, cluster["name"], hostnames)
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run it with the working directory and the environment of the task's process."""

@@ -41,7 +41,7 @@ def explain(
     if query.as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        _print(findings)
+        print_findings(findings)
     if any(finding.wrong for finding in findings):
         sys.exit(FAILED)
 
@@ -52,7 +52,8 @@ def _facts(snapshot: Snapshot) -> Facts:
     return Facts(snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings, each with its lines and what to do."""
     for finding in findings:
         print_prose(safe(finding.text, False))
         for line in finding.lines:

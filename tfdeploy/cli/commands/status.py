@@ -116,14 +116,17 @@ class WatchedCluster:
         if self._reader is not None:
             self._reader.store()
 
+    def progress(self) -> dict[str, Progress]:
+        """Hostname to progress, as of the last snapshot."""
+        return self._reader.progress() if self._reader is not None else {}
+
     def leading_progress(self, snapshot: Snapshot) -> Progress:
         """The progress of the task that prints most about the training."""
-        progress = self._reader.progress() if self._reader is not None else {}
-        return progress.get(leader(snapshot.report.tasks), Progress())
+        return self.progress().get(leader(snapshot.report.tasks), Progress())
 
     def progress_lines(self, snapshot: Snapshot) -> list[str]:
         """The progress of each task with steps or losses in its log; the chief first."""
-        progress = self._reader.progress() if self._reader is not None else {}
+        progress = self.progress()
         names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
         names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
         width = max([len(name) for name in names], default=0)

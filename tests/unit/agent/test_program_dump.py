@@ -1,0 +1,258 @@
+"""What a launcher observes of a running program, and that it does no harm to it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+from tfdeploy.agent.launch import program_dump, python_stacks, tcp_connections
+from tfdeploy.agent.launch.program_dump import take_dump
+from tfdeploy.agent.launch.python_stacks import threads_of_faulthandler, threads_of_spy
+from tfdeploy.agent.task_dump import PythonThread, TaskDump, Wait
+from tfdeploy.report.peer_traffic import peer_names, traffic
+
+AGREES = 'import faulthandler, signal, os\nfaulthandler.register(signal.SIGUSR2, open("../../stacks.txt", "w"))\n'
+NO_STACK = "no Python stack: py-spy is not installed in the task, and the program has not registered faulthandler"
+Start = Callable[[str], int]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals that are long enough for what the programs here do; without the py-spy of this computer."""
+    monkeypatch.setattr(program_dump, "INTERVAL_SECONDS", 0.2)
+    monkeypatch.setattr(python_stacks, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts Python with a program, in the folder of a run's code and its own process group; it has begun when it calls `begin`."""
+    processes: list[subprocess.Popen[bytes]] = []
+    code = tmp_path / "work" / "run"
+
+    def run(text: str) -> int:
+        begun = tmp_path / f"begun-{len(processes)}"
+        code.mkdir(parents=True, exist_ok=True)
+        path = code / f"train{len(processes)}.py"
+        path.write_text(f"def begin(): open({str(begun)!r}, 'w').close()\n{text}")
+        processes.append(subprocess.Popen([sys.executable, str(path)], cwd=code, start_new_session=True))
+        until(begun.exists, "the program has begun")
+        return processes[-1].pid
+
+    yield run
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def dump_when(tmp_path: Path, pid: int, is_expected: Callable[[TaskDump], bool], what: str) -> TaskDump:
+    """A dump that is as expected: the program may not have come to its point in the first one."""
+    dumps: list[TaskDump] = []
+
+    def has_come() -> bool:
+        dumps.append(take_dump("worker-0", pid, tmp_path, 0))
+        return is_expected(dumps[-1])
+
+    until(has_come, what)
+    return dumps[-1]
+
+
+def wait_of(dump: TaskDump) -> Wait:
+    return dump.processes[0].wait or Wait()
+
+
+def test_a_program_that_reads_is_observed_with_its_file_and_its_stack(start: Start, tmp_path: Path) -> None:
+    text = "def load():\n    os.read(os.open('part', os.O_RDWR), 1)\nos.mkfifo('part')\nbegin()\nload()\n"
+    pid = start(AGREES + text)
+    dump = dump_when(tmp_path, pid, lambda dump: wait_of(dump).call == "read", "it reads")
+    (process,) = dump.processes
+    assert (process.pid, process.state, process.threads, process.cpus, dump.notes) == (pid, "S", 1, 0.0, [])
+    assert wait_of(dump).target == "part"
+    assert 0 <= wait_of(dump).seconds < 60
+    assert process.memory > 1 << 20
+    assert process.anonymous > 1 << 20
+    assert dump.python == [PythonThread("", ["train0.py:5 in load", "train0.py:8 in <module>"])]
+    assert dump.samples == dump.python * python_stacks.SAMPLES
+    os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "import signal; signal.signal(signal.SIGUSR2, lambda *_: open('end', 'w'))\n",
+        "f = open('../../stacks.txt', 'w')\n",
+    ],
+)
+def test_no_signal_is_sent_to_a_program_that_has_not_agreed(start: Start, tmp_path: Path, text: str) -> None:
+    pid = start(f"{text}import time\nbegin()\nwhile True:\n    time.sleep(0.01)\n")
+    dump = take_dump("worker-0", pid, tmp_path, 0)
+    assert (dump.python, dump.samples, dump.notes) == ([], [], [NO_STACK])
+    os.kill(pid, 0)
+    assert Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    assert not (tmp_path / "work" / "run" / "end").exists()
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_the_file_of_stacks_does_not_grow(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(python_stacks, "_MAX_FILE", 400)
+    agrees = AGREES.replace('"w"', f'"{mode}"')
+    pid = start(f"{agrees}import time\nbegin()\ntime.sleep(600)\n")
+    for _ in range(4):
+        assert take_dump("worker-0", pid, tmp_path, 0).samples == [PythonThread("", ["train0.py:6 in <module>"])] * 5
+    assert (tmp_path / "stacks.txt").stat().st_blocks * 512 <= 8192
+
+
+def test_a_stopped_program_gets_no_signal(start: Start, tmp_path: Path) -> None:
+    pid = start(f"{AGREES}begin()\nos.kill(os.getpid(), signal.SIGSTOP)\nwhile True: signal.pause()\n")
+    dump = dump_when(tmp_path, pid, lambda dump: dump.processes[0].state == "T", "it is stopped")
+    assert dump.notes == ["no Python stack: the process is stopped"]
+    assert (tmp_path / "stacks.txt").read_text() == ""
+
+
+def test_the_process_that_trains_is_the_first(start: Start, tmp_path: Path) -> None:
+    loader = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '600'])\nbegin()\n"
+    pid = start(f"{AGREES}{loader}while True: sum(range(10000))\n")
+    dump = take_dump("worker-0", pid, tmp_path, 0)
+    first, other = dump.processes
+    assert (first.name[:6], other.name) == ("python", "sleep")
+    assert dump.cpus > 0.02
+    assert first.wait is None
+
+
+def spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    command = tmp_path / "bin" / "py-spy"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+
+
+SPIED = [
+    {"thread_name": "feeder", "frames": [{"filename": "/x/queue.py", "line": 8, "name": "get"}]},
+    {"thread_name": "MainThread", "frames": [{"filename": "/code/train.py", "line": 3, "name": "step"}]},
+]
+
+
+def test_py_spy_is_used_without_a_pause_of_the_program(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = start("import time\nbegin()\ntime.sleep(600)\n")
+    (tmp_path / "spied.json").write_text(json.dumps(SPIED))
+    spy(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/words; cat {tmp_path}/spied.json')
+    dump = take_dump("worker-0", pid, tmp_path, 0)
+    assert [thread.name for thread in dump.python] == ["MainThread", "feeder"]
+    assert dump.python[0].frames == ["/code/train.py:3 in step"]
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words == [f"dump --nonblocking --json --pid {pid}"] * python_stacks.SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("echo 'Permission denied (os error 13)' >&2; exit 1", "Permission denied (os error 13)"),
+        ("echo []x", "Extra data"),
+    ],
+)
+def test_a_py_spy_that_fails_is_reported(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
+) -> None:
+    pid = start("import time\nbegin()\ntime.sleep(600)\n")
+    spy(tmp_path, monkeypatch, script)
+    (note,) = take_dump("worker-0", pid, tmp_path, 0).notes
+    assert note.startswith(f"no Python stack: py-spy failed: {problem}")
+
+
+SERVES = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+open("port", "w").write(str(server.getsockname()[1]))
+begin()
+peer = server.accept()[0]
+while True:
+    peer.sendall(b"x" * 4000)
+    time.sleep(0.01)
+"""
+READS = (
+    "import socket\npeer = socket.create_connection(('127.0.0.1', {port}))\nbegin()\nwhile True: peer.recv(1 << 16)\n"
+)
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_bytes_of_a_connection_are_those_of_the_task_at_its_other_end(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_counted: bool
+) -> None:
+    server = start(SERVES)
+    client = start(READS.format(port=(tmp_path / "work" / "run" / "port").read_text()))
+    if not is_counted:
+        monkeypatch.setattr(program_dump, "counted_sockets", refuse)
+    dumps = [take_dump("ps-0", server, tmp_path, 0), take_dump("worker-0", client, tmp_path, 0)]
+    assert [dump.has_bytes for dump in dumps] == [is_counted] * 2
+    (end,) = dumps[1].connections
+    assert peer_names(dumps)["worker-0", end.peer] == "ps-0"
+    assert peer_names(dumps)["ps-0", end.local] == "worker-0"
+    if is_counted:
+        sent, received = traffic(dumps)
+        assert (sent.hostname, sent.peer, sent.received) == ("ps-0", "worker-0", 0)
+        assert (received.hostname, received.peer, received.sent) == ("worker-0", "ps-0", 0)
+        assert min(sent.sent, received.received) > 4000
+    else:
+        assert traffic(dumps) == []
+        assert "no bytes of connections: sock_diag: Operation not permitted" in dumps[0].notes
+
+
+def refuse() -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+def test_a_peer_that_does_not_respond_is_seen(start: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        host, port = server.getsockname()
+        with socket.create_connection((host, port)):  # the only place of its queue
+            pid = start(f"import socket\nbegin()\nsocket.create_connection(('{host}', {port}))\n")
+            dump = dump_when(tmp_path, pid, lambda dump: bool(dump.connections), "it connects")
+            assert [(item.peer, item.is_open) for item in dump.connections] == [(f"{host}:{port}", False)]
+            assert wait_of(dump).call in ("connect", "poll")
+
+
+def test_addresses_are_read_in_both_versions_of_the_protocol() -> None:
+    assert tcp_connections._listed("0100007F:08AE") == "127.0.0.1:2222"
+    assert tcp_connections._listed("0000000000000000FFFF00000100007F:08AE") == "127.0.0.1:2222"
+    assert tcp_connections._listed("00000000000000000000000001000000:0050") == "[::1]:80"
+
+
+FAULTHANDLER = """Thread 0x00007f6422c0e6c0 [feeder] (most recent call first):
+  File "/usr/lib/python3.13/queue.py", line 171 in get
+  File "/folder/work/run/data/load.py", line 4 in f
+
+Current thread 0x00007f6424250b80 (most recent call first):
+  File "/folder/work/run/train.py", line 9 in step
+  File "<string>", line ??? in <module>
+  ...
+"""
+
+
+def test_the_main_thread_is_the_last_one_that_faulthandler_writes() -> None:
+    assert threads_of_faulthandler(FAULTHANDLER, "/folder/work/run") == [
+        PythonThread("", ["train.py:9 in step", "<string>:??? in <module>"]),
+        PythonThread("feeder", ["/usr/lib/python3.13/queue.py:171 in get", "data/load.py:4 in f"]),
+    ]
+
+
+def test_stacks_have_limits() -> None:
+    frame = {"filename": "/x" * 900, "line": 1, "name": "f" * 900}
+    threads = threads_of_spy(json.dumps([{"thread_name": "t", "frames": [frame] * 500}] * 90).encode(), "/code")
+    assert len(threads) == python_stacks.MAX_THREADS
+    assert {len(thread.frames) for thread in threads} == {python_stacks.MAX_FRAMES}
+    assert max(len(text) for text in threads[0].frames) < 350

@@ -1,0 +1,126 @@
+"""`tfdeploy dump`: what the tasks of a cluster do now."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ...agent.task_dump import PythonThread
+from ...report.dump_findings import TaskSight
+from ...report.peer_traffic import Traffic, traffic
+from ...report.progress import rate_text, step_text
+from ...units import text_of_size
+from .. import completion
+from ..common import FAILED, print_json, print_message, print_prose, print_result
+from ..output import print_table
+from ..select import ClusterQuery, select_existing_cluster
+from ..task_sights import dump_cluster
+from .explain import print_findings
+from .logs import select_tasks
+
+_COLUMNS = ("hostname", "status", "step", "speed", "cpus", "memory", "waits")
+_TRAFFIC_COLUMNS = ("hostname", "peer", "sent", "received")
+_MAX_PEERS = 40
+
+
+def dump(
+    query: ClusterQuery,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[HOSTNAME|JOB]...",
+            help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
+            show_default=False,
+            autocompletion=completion.hostnames,
+        ),
+    ] = None,
+) -> None:
+    """Show what each task does now, and what it waits for.
+
+    The launcher of each running task observes its program for about two seconds, without stopping it: processors, memory, bytes to and
+    from each peer, what the main thread waits in, and Python stacks. Stacks need py-spy in the task, or this line in the program:
+    faulthandler.register(signal.SIGUSR2, open(os.environ["TFDEPLOY_STACKS"], "w")).
+
+    The findings are about all tasks. The exit code is 0 if there is none, else 1.
+    """
+    dumped = dump_cluster(select_existing_cluster(query))
+    rows = {row["hostname"]: row["status"] for row in dumped.snapshot.report.tasks}
+    hostnames = select_tasks(dumped.snapshot.entry.title, names or [], dict.fromkeys(rows, ""))
+    sights = [sight for sight in dumped.sights if sight.hostname in hostnames]
+    moved = [
+        item for item in traffic([sight.dump for sight in dumped.sights if sight.dump]) if item.hostname in hostnames
+    ]
+    if query.as_json:
+        print_json(
+            {
+                "findings": [asdict(finding) for finding in dumped.findings],
+                "tasks": [_to_dict(sight) for sight in sights],
+                "traffic": [asdict(item) for item in moved],
+            }
+        )
+    else:
+        print_table([_row(hostname, rows[hostname], sights) for hostname in hostnames], _COLUMNS, query.wide)
+        _print_traffic(moved, query.wide)
+        _print_stacks(sights)
+        print_result()
+        print_findings(dumped.findings)
+        if not dumped.findings:
+            print_prose("Nothing is found that holds the training up." if sights else "No task runs.")
+    if dumped.findings:
+        raise typer.Exit(FAILED)
+
+
+def _to_dict(sight: TaskSight) -> dict[str, Any]:
+    progress = {"step": sight.progress.step, "steps_per_second": sight.progress.rate, "at": sight.progress.stepped_at}
+    return {"hostname": sight.hostname, "progress": progress, "dump": sight.dump.to_dict() if sight.dump else None}
+
+
+def _row(hostname: str, status: str, sights: Sequence[TaskSight]) -> dict[str, str]:
+    row = dict.fromkeys(_COLUMNS, "") | {"hostname": hostname, "status": status}
+    for sight in sights:
+        if sight.hostname == hostname:
+            row |= {"step": step_text(sight.progress), "speed": rate_text(sight.progress)}
+            if sight.dump is None:
+                row["waits"] = "no response of its launcher"
+            elif sight.dump.processes:
+                numbers = {"cpus": f"{sight.dump.cpus:.2f}", "memory": text_of_size(sight.dump.memory)}
+                row |= numbers | {"waits": sight.where if sight.main and sight.main.wait else ""}
+    return row
+
+
+def _print_traffic(items: Sequence[Traffic], wide: bool) -> None:
+    if items:
+        largest = sorted(items, key=lambda item: -item.sent - item.received)[:_MAX_PEERS]
+        rows = [
+            {
+                "hostname": item.hostname,
+                "peer": item.peer,
+                "sent": f"{text_of_size(item.sent)}/s",
+                "received": f"{text_of_size(item.received)}/s",
+            }
+            for item in sorted(largest, key=lambda item: (item.hostname, item.peer))
+        ]
+        print_result()
+        print_table(rows, _TRAFFIC_COLUMNS, wide)
+        if len(items) > len(rows):
+            print_message(f"{len(items) - len(rows)} more peers exchange less.")
+
+
+def _print_stacks(sights: Sequence[TaskSight]) -> None:
+    """The stacks; those of several tasks together where they are the same."""
+    tasks: dict[str, list[str]] = {}
+    for sight in sights:
+        if sight.dump is not None:
+            lines = [f"  {note}" for note in sight.dump.notes]
+            for number, thread in enumerate(sight.dump.python):
+                lines += _stack_lines(thread, number)
+            tasks.setdefault("\n".join(lines), []).append(sight.hostname)
+    for text, hostnames in tasks.items():
+        if text:
+            print_result(f"\n{', '.join(hostnames)}:\n{text}")
+
+
+def _stack_lines(thread: PythonThread, number: int) -> list[str]:
+    name = thread.name or ("MainThread" if number == 0 else f"thread {number}")
+    return [f"  {name}", *(f"    {frame}" for frame in thread.frames)]
