@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.integration.conftest import Project
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.task_dump import TaskDump
-from tfdeploy.backends.base import load
 
 TOLD = """\
 import json, os, pathlib, socket, sys, time
@@ -186,10 +186,12 @@ def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None
 
 def assert_dumps(project: Project, line: int) -> None:
     """What the launchers send of their programs, which wait in this line, and still run afterwards."""
-    cluster = project.ref()
+    verbs = Verbs(project.program, project.env)
 
     def sleeping() -> Mapping[str, TaskDump] | None:
-        dumps = load(cluster["backend"]).access.dumps(cluster, HOSTNAMES)
+        code, said, beside = verbs.call("dump", "--json")
+        assert code == 0, beside
+        dumps = {task["hostname"]: TaskDump.from_dict(task["dump"]) for task in json.loads(said)["tasks"]}
         waits = [dump.processes[0].wait for dump in dumps.values() if dump.processes]
         return dumps if [wait.call for wait in waits if wait] == ["clock_nanosleep"] * len(HOSTNAMES) else None
 

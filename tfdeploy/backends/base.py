@@ -401,11 +401,7 @@ class TaskAccess(Protocol):
         """Run a command where the task's program runs, with the streams and the terminal of this process; its exit code."""
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
-        """The command that opens a shell on a machine, which is given by its name or by that of a task on it.
-
-        Raises:
-            BackendError: this backend has no such command; with what there is instead.
-        """
+        """The command that opens a shell on a machine, or on that of a task. BackendError: none does; with what to use instead."""
 
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
@@ -414,8 +410,7 @@ class TaskAccess(Protocol):
         """A connection to the agent's file server, as the user of the task's program. BackendError if the task does not run now."""
 
     def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
-        """What the programs of these tasks do now; without those whose launcher does not respond. BackendError if the controller does
-        not."""
+        """What the programs of these tasks do now; without those whose launcher is silent. BackendError if the controller is."""
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..agent.task_dump import TaskDump
 from ..errors import BackendError
 from . import controller_calls
 from .base import ClusterRef, Route
@@ -13,6 +12,9 @@ from .container_runner import STOP_MARGIN, ContainerRunner, engine_reason
 from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
 from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal
+
+if TYPE_CHECKING:
+    from ..agent.task_dump import TaskDump
 
 Runner = TypeVar("Runner", bound=ContainerRunner[Any])
 
@@ -55,7 +57,7 @@ class ContainerAccess(Generic[Runner]):
         """Through the controller's container."""
         controller_calls.stop_training(self.runner.controller(cluster), cluster["name"], time_limit)
 
-    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
         """Through the controller's container."""
         return controller_calls.take_dumps(self.runner.controller(cluster), cluster["name"], hostnames)
 

@@ -12,7 +12,6 @@ from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
-from ..agent.task_dump import TaskDump
 from ..agent.transport.rpc import PROTOCOL, CallError
 from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable
@@ -21,6 +20,7 @@ from .base import RunProps
 
 if TYPE_CHECKING:  # commands that only read import no record to write
     from ..agent.record.record_import import ImportRequest
+    from ..agent.task_dump import TaskDump
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
@@ -227,12 +227,14 @@ def finish_import(controller: ControllerApi, request: "ImportRequest") -> None:
         )
 
 
-def take_dumps(controller: ControllerApi, name: str, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+def take_dumps(controller: ControllerApi, name: str, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
     """The dump of the program of each of these tasks; without those whose launcher does not send one in time.
 
     Raises:
         BackendError: the controller does not respond, or is older than this call.
     """
+    from ..agent.task_dump import TaskDump  # one command asks for it
+
     dumps: dict[str, TaskDump] = {}
     try:
         number = controller.json("POST", "/dumps")["number"]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -16,7 +17,6 @@ from ...agent.launch.exec import program_context
 from ...agent.launch.parent_death import NOT_FOUND
 from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
-from ...agent.task_dump import TaskDump
 from ...agent.transport.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
@@ -27,6 +27,9 @@ from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy
 from ..task_files import ThreadConnection
 from .paths import Places
 from .supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from ...agent.task_dump import TaskDump
 
 _SECONDS = 10.0
 _MARGIN = 30.0
@@ -83,7 +86,7 @@ class LocalAccess:
         with Places(cluster["home"]).controller(_SECONDS) as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
 
-    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
+    def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
         """Through the controller's socket."""
         with Places(cluster["home"]).controller(_SECONDS) as controller:
             return controller_calls.take_dumps(controller, cluster["name"], hostnames)

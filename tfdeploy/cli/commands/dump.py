@@ -1,10 +1,9 @@
 """`tfdeploy dump`: what the tasks of a cluster do now."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
-
-import typer
 
 from ...agent.task_dump import PythonThread
 from ...report.dump_findings import TaskSight
@@ -12,7 +11,9 @@ from ...report.peer_traffic import Traffic, traffic
 from ...report.progress import rate_text, step_text
 from ...units import text_of_size
 from .. import completion
-from ..common import FAILED, print_json, print_message, print_prose, print_result
+from ..common import print_json, print_message, print_prose, print_result
+from ..exit_codes import FAILED
+from ..option import Argument
 from ..output import print_table
 from ..select import ClusterQuery, select_existing_cluster
 from ..task_sights import dump_cluster
@@ -28,7 +29,7 @@ def dump(
     query: ClusterQuery,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[HOSTNAME|JOB]...",
             help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
             show_default=False,
@@ -38,11 +39,7 @@ def dump(
 ) -> None:
     """Show what each task does now, and what it waits for.
 
-    The launcher of each running task observes its program for about two seconds, without stopping it: processors, memory, bytes to and
-    from each peer, what the main thread waits in, and Python stacks. Stacks need py-spy in the task, or this line in the program:
-    faulthandler.register(signal.SIGUSR2, open(os.environ["TFDEPLOY_STACKS"], "w")).
-
-    The findings are about all tasks. The exit code is 0 if there is none, else 1.
+    Launchers observe their programs for two seconds, and stop nothing. The exit code is 0 if there is no finding, else 1.
     """
     dumped = dump_cluster(select_existing_cluster(query))
     rows = {row["hostname"]: row["status"] for row in dumped.snapshot.report.tasks}
@@ -68,7 +65,7 @@ def dump(
         if not dumped.findings:
             print_prose("Nothing is found that holds the training up." if sights else "No task runs.")
     if dumped.findings:
-        raise typer.Exit(FAILED)
+        sys.exit(FAILED)
 
 
 def _to_dict(sight: TaskSight) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated
 
 from ...agent.record.terminal_text import safe
 from ...backends.base import load
 from ...backends.task_access import no_task
+from ...errors import BackendError
 from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts
 from ...report.program_problems import Finding
@@ -19,6 +21,7 @@ from ..option import Argument
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
+from ..task_sights import dump_cluster
 
 
 def explain(
@@ -36,6 +39,8 @@ def explain(
     if hostname and hostname not in hostnames:
         raise no_task(snapshot.entry.title, hostname, hostnames)
     findings = diagnosis.explain(_facts(snapshot), hostname)
+    if not any(finding.wrong for finding in findings) and not snapshot.is_finished:
+        findings = [*_dumped(snapshot, hostname), *findings]
     if snapshot.entry.cluster["project"] == PROJECT:
         findings = [replace(finding, remedy=in_words_of_run(finding.remedy)) for finding in findings]
     if query.as_json:
@@ -44,6 +49,13 @@ def explain(
         print_findings(findings)
     if any(finding.wrong for finding in findings):
         sys.exit(FAILED)
+
+
+def _dumped(snapshot: Snapshot, hostname: str) -> list[Finding]:
+    """What `tfdeploy dump` finds in tasks that run; nothing where the controller cannot ask them."""
+    with suppress(BackendError):
+        return [item for item in dump_cluster(snapshot.entry).findings if hostname in item.text]
+    return []
 
 
 def _facts(snapshot: Snapshot) -> Facts:
