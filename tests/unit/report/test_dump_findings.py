@@ -79,6 +79,10 @@ WELL = {
         with_dump(busy("worker-0", frame=NEXT), samples=[PythonThread("", [NEXT])] * 4 + [PythonThread("", [RUN])])
     ],
     "no step yet, while the input is prepared": [replace(busy("worker-0", frame=NEXT), progress=Progress())],
+    "one that has done its part, and waits for the end of the others": [
+        *ASYNC[:4],
+        replace(idle("worker-2", frame="train.py:90 in main"), progress=replace(steps(age=300.0), goal=None)),
+    ],
     "no task": [],
 }
 
