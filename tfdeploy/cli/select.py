@@ -122,7 +122,8 @@ def select_clusters(query: ClusterQuery) -> list[Entry]:
 def _stack_of(query: ClusterQuery) -> tuple[str, str, Path]:
     """The project, the stack and the project file of the query: those of a cluster that is selected as `project/stack/name`, wherever
     its folder is; else of the folder. The stack is empty if none is selected."""
-    named = next((entry for entry in registry.entries() if entry.title == query.cluster), None)
+    entries = registry.entries() if "/" in query.cluster else []
+    named = next((entry for entry in entries if entry.title == query.cluster), None)
     if named:
         return named.cluster["project"], named.cluster["stack"], Path(named.folder, _PROJECT_FILES[0])
     project, file = find_project(query.cwd)
