@@ -79,7 +79,7 @@ def _sample(group: int, at: float, printed: int) -> Sample:
     ticks = sum(int(value) for fields in stats.values() for value in fields[11:15])
     pids = frozenset(stats)
     waits = any(_waits_for_disk(pid) for pid in pids) or _has_data(pids)
-    return Sample(at, pids, ticks / _ticks_per_second(), sum(map(_transferred, pids)), printed, waits)
+    return Sample(at, pids, ticks / _ticks_per_second(), sum(map(transferred, pids)), printed, waits)
 
 
 def members(group: int) -> Dict[int, List[str]]:
@@ -103,7 +103,12 @@ def _waits_for_disk(pid: int) -> bool:
     return any((thread / "stat").read_text().rpartition(")")[2].split()[0] == "D" for thread in threads)
 
 
-def _transferred(pid: int) -> int:
+def transferred(pid: int) -> int:
+    """The bytes that a process has read and written.
+
+    Raises:
+        OSError, ValueError, KeyError: that cannot be read.
+    """
     lines = (_PROC / str(pid) / "io").read_text().splitlines()
     values = dict(line.split(": ", 1) for line in lines)
     return int(values["rchar"]) + int(values["wchar"])

@@ -5,14 +5,13 @@ this dispatcher reports it instead.
 """
 
 import os
-import socket
 import threading
 import time
-from contextlib import suppress
-from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Mapping, Sequence, Set
 
 from ..task_command import data_service_address
 from .data_dispatcher import DataDispatcher, DataTask, DispatcherError
+from .ports import is_listening
 
 LOST_SECONDS = 20.0
 """A worker that accepts no connection for so long is lost: a restart takes less. If it returns, it takes part in the next epoch."""
@@ -108,11 +107,5 @@ def end_parts(dispatcher: DataDispatcher, lost: LostWorkers, responds: Callable[
 
 
 def _responds(address: str) -> bool:
-    with suppress(OSError), socket.create_connection(_split(address), _CONNECT_SECONDS):
-        return True
-    return False
-
-
-def _split(address: str) -> Tuple[str, int]:
     host, _, port = address.rpartition(":")
-    return host, int(port)
+    return is_listening(host, int(port), _CONNECT_SECONDS)

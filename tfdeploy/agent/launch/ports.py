@@ -75,10 +75,10 @@ def is_bindable(number: int) -> bool:
         return True
 
 
-def is_listening(host: str, number: int) -> bool:
-    """Whether a program accepts connections at this address."""
+def is_listening(host: str, number: int, seconds: float = _CONNECT_SECONDS) -> bool:
+    """Whether a program accepts connections at this address, within so many seconds."""
     try:
-        socket.create_connection((host, number), _CONNECT_SECONDS).close()
+        socket.create_connection((host, number), seconds).close()
     except OSError:
         return False
     return True

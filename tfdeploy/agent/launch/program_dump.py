@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
 from ..task_dump import PeerConnection, ProcessDump, TaskDump, Wait
-from .activity import members
+from .activity import members, transferred
 from .memory import memory_limit, proportional_bytes, proportional_size
 from .python_stacks import StackReader, Stacks, main_thread, take_samples
 from .tcp_connections import Socket, counted_sockets, listed_sockets, sockets_of
@@ -143,8 +143,7 @@ def _switches(pid: int) -> Tuple[str, ...]:
 
 def _transferred(pid: int) -> int:
     with suppress(OSError, ValueError, KeyError):
-        values = dict(line.split(": ", 1) for line in (_PROC / str(pid) / "io").read_text().splitlines())
-        return int(values["rchar"]) + int(values["wchar"])
+        return transferred(pid)
     return 0
 
 

@@ -42,6 +42,7 @@ def dump(
     Launchers observe their programs for two seconds, and stop nothing. The exit code is 0 if there is no finding, else 1.
     """
     dumped = dump_cluster(select_existing_cluster(query))
+    findings = dumped.findings
     rows = {row["hostname"]: row["status"] for row in dumped.snapshot.report.tasks}
     hostnames = select_tasks(dumped.snapshot.entry.title, names or [], dict.fromkeys(rows, ""))
     sights = [sight for sight in dumped.sights if sight.hostname in hostnames]
@@ -51,7 +52,7 @@ def dump(
     if query.as_json:
         print_json(
             {
-                "findings": [asdict(finding) for finding in dumped.findings],
+                "findings": [asdict(finding) for finding in findings],
                 "tasks": [_to_dict(sight) for sight in sights],
                 "traffic": [asdict(item) for item in moved],
             }
@@ -61,10 +62,10 @@ def dump(
         _print_traffic(moved, query.wide)
         _print_stacks(sights)
         print_result()
-        print_findings(dumped.findings)
-        if not dumped.findings:
+        print_findings(findings)
+        if not findings:
             print_prose("Nothing is found that holds the training up." if sights else "No task runs.")
-    if dumped.findings:
+    if findings:
         sys.exit(FAILED)
 
 

@@ -81,6 +81,14 @@ def checkpoint_in(objects: dict[str, bytes]) -> str:
     return str(artifact["name"])
 
 
+def with_checkpoint(record: Record, sent: Sent) -> RecordUpload:
+    """An upload that has the first checkpoint in the bucket."""
+    replace_checkpoint(record, 1)
+    bringing = RecordUpload(record.folder, sent.put)
+    assert bringing.upload()
+    return bringing
+
+
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_checkpoint_that_is_replaced_while_it_is_uploaded_is_whole_in_the_bucket(
     record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch, is_restarted: bool
@@ -109,9 +117,7 @@ def test_what_was_replaced_while_it_was_linked_is_linked_again(
     record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list has the former checkpoint meanwhile, and the next upload comes soon."""
-    replace_checkpoint(record, 1)
-    bringing = RecordUpload(record.folder, sent.put)
-    assert bringing.upload()
+    bringing = with_checkpoint(record, sent)
     replace_checkpoint(record, 2)
     link = os.link
 
@@ -132,9 +138,7 @@ def test_what_was_replaced_while_it_was_linked_is_linked_again(
 def test_a_full_disk_keeps_the_former_checkpoint_listed(
     record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace_checkpoint(record, 1)
-    bringing = RecordUpload(record.folder, sent.put)
-    assert bringing.upload()
+    bringing = with_checkpoint(record, sent)
     replace_checkpoint(record, 2)
     link = os.link
 
@@ -152,10 +156,8 @@ def test_a_full_disk_keeps_the_former_checkpoint_listed(
 
 
 def test_links_of_a_run_that_was_deleted_are_deleted(record: Record, sent: Sent) -> None:
-    replace_checkpoint(record, 1)
+    bringing = with_checkpoint(record, sent)
     links = record.folder / "uploading" / RUN.id
-    bringing = RecordUpload(record.folder, sent.put)
-    assert bringing.upload()
     assert (links / "artifacts" / "checkpoint").exists()
     shutil.rmtree(record.run_folder(RUN.id))
     assert bringing.upload()
