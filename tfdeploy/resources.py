@@ -18,7 +18,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 
 from . import registry
 from .agent.run_spec import RunSpec
-from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner, load
+from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner
+from .backends.load import load
 from .backends.stack_config import StackProvider, changed_inputs
 from .backends.state_values import plain_values
 from .plan.replacement import Replacement

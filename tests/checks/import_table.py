@@ -15,6 +15,7 @@ SHARED_BY_BACKENDS = (
     "receipts",
     "component.tracebacks",
     "backends.base",
+    "backends.load",
     "backends.connection",
     "backends.container_access",
     "backends.container_controller",
@@ -87,6 +88,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "receipts",
         "registry",
         "backends.base",
+        "backends.load",
         "backends.stopped_record",
         "backends.move",
         "backends.move_record",
@@ -111,6 +113,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "errors",
         "identity",
         "backends.base",
+        "backends.load",
         "backends.move",
         "backends.move_record",
         "plan.inventory",
@@ -145,6 +148,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "registry",
         "report.expected",
         "backends.base",
+        "backends.load",
         "plan",
         "spec",
     ),
@@ -190,6 +194,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "registry",
         "report",
         "backends.base",
+        "backends.load",
         "backends.port_forward",
         "backends.task_access",
         "backends.task_files",
@@ -201,11 +206,12 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "cli",
         "registry",
         "backends.base",
+        "backends.load",
         "backends.ec2.aws.iam_policy",
         "spec.backends",
         "spec.ec2",
     ),
-    "cli.commands.rbac_policy": (*BASE, "cli", "backends.base", "backends.kubernetes.permissions"),
+    "cli.commands.rbac_policy": (*BASE, "cli", "backends.base", "backends.load", "backends.kubernetes.permissions"),
     "cli.commands.import_tfjob": ("cli", "errors", "units", "spec.cluster"),
     "cli.tfjob": ("cli.tfjob", "errors", "units", "spec.kubernetes"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
@@ -259,5 +265,5 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 }
 """Module, or folder of modules, to the packages besides Python's own that it may import."""
 
-MAY_COMPUTE = ("__init__", "backends.base", "cli.command_table")
+MAY_COMPUTE = ("__init__", "backends.load", "cli.command_table")
 """Modules that import a module whose name is only known at run time."""

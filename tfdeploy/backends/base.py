@@ -6,15 +6,10 @@ about. A delete treats "not found" as success. What a `TaskRunner` gets and retu
 Pulumi's state. `docs/backends.md` describes how to add a backend.
 """
 
-import importlib
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
-
-from ..errors import SpecError
-from ..spec.backends import backend_entry, install_advice, refuse_platform
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
@@ -467,34 +462,3 @@ def place_title(place: "PlaceRef") -> str:
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two references are to one cluster at one place; its stack may have been renamed."""
     return all(old.get(key) == new.get(key) for key in ("id", "backend", "home"))
-
-
-def load(name: str) -> Backend:
-    """The backend of that name.
-
-    Raises:
-        SpecError: the name is not in the table, the backend needs Linux, or packages that it needs are not installed.
-    """
-    entry = backend_entry(name)
-    refuse_platform(name, sys.platform)
-    try:
-        backend: Backend = importlib.import_module(entry.module).BACKEND
-    except ModuleNotFoundError as error:
-        wrong = f"{name!r} needs the package {error.name}, which is not installed"
-        raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None
-    return backend
-
-
-def access(name: str) -> TaskAccess:
-    """How a user reaches the tasks of a backend; raises what `load` raises."""
-    return load(name).access
-
-
-def search(name: str, place: str = "") -> Sequence[DiscoveredCluster]:
-    """All clusters of a backend at a place; raises what `load` and `Discovery.discover` raise."""
-    return load(name).discovery.discover(place)
-
-
-def health(name: str, place: str = "") -> Sequence[Check]:
-    """Whether a backend has what it needs; raises what `load` raises."""
-    return load(name).discovery.health(place)

@@ -14,8 +14,9 @@ from ..errors import BackendError, SpecError
 from ..plan.replacement import Replacement
 from . import controller_calls
 from . import stopped_record as stopped_record
-from .base import ClusterRef, load
+from .base import ClusterRef
 from .controller_calls import ControllerApi
+from .load import load
 from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
 
 LastStep = Callable[[StoppedRun], int]

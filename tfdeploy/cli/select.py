@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
-from ..backends.base import ClusterRef, DiscoveredCluster, search
+from ..backends.base import ClusterRef, DiscoveredCluster
+from ..backends.load import preload, search
 from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry
@@ -178,6 +179,7 @@ def discovered_clusters(project: str, stack: str, file: Path) -> list[Entry]:
 
 def search_places(places: Sequence[Place], seconds: float) -> tuple[list[DiscoveredCluster], Mapping[Place, Exception]]:
     """The clusters of all places, and the errors of places that cannot be searched."""
+    preload(name for name, _ in places)
     results = call_in_parallel({place: partial(search, *place) for place in places}, seconds)
     clusters = [cluster for result in results.values() if not isinstance(result, Exception) for cluster in result]
     return clusters, {place: result for place, result in results.items() if isinstance(result, Exception)}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..agent.run_state import RUNNING
-from ..backends.base import access
+from ..backends.load import access
 from ..registry import Entry
 from ..report.dump_findings import TaskSight, findings
 from ..report.peer_traffic import peer_names

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from .. import registry
-from ..backends.base import Backend, ClusterRef, Planner, Rendered, load
+from ..backends.base import Backend, ClusterRef, Planner, Rendered
+from ..backends.load import load
 from ..errors import TfdeployError
 from ..identity import (
     Identity,

@@ -15,9 +15,9 @@ from tests.unit.snapshots import case, error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER
 from tests.unit.spec.test_ec2 import REFUSALS as EC2
-from tfdeploy.backends.base import load
 from tfdeploy.backends.docker.volumes import parse_mount
 from tfdeploy.backends.ec2.machine.machine_count import machine_requests
+from tfdeploy.backends.load import load
 from tfdeploy.component.config import resolved
 from tfdeploy.plan.constraints import parse as parse_constraint
 from tfdeploy.plan.plan import make_plan

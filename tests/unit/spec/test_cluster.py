@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy.backends.base import load
+from tfdeploy.backends.load import load
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 from tfdeploy.spec.restart import Restart

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from ... import registry
-from ...backends.base import FAIL, OK, WARN, Check, health
+from ...backends.base import FAIL, OK, WARN, Check
+from ...backends.load import health, preload
 from ...errors import BackendError, NotFound, SpecError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
@@ -60,6 +61,7 @@ def doctor(query: ClusterQuery) -> None:
         ("", "program"): lambda: check_project(file, stack),
         ("", "state folder"): check_state_folder,
     }
+    preload(BACKENDS)
     calls |= {(name, name): partial(health, name, places(configuration)[name]) for name in BACKENDS}
     results = call_in_parallel(calls, _CHECK_SECONDS)
     rows = [row for key, result in results.items() for row in check_rows(*key, result, backend)]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-from ...backends.base import access
+from ...backends.load import access
 from ...errors import BackendError, SpecError
 from ..common import Hostname
 from ..option import Argument, Option

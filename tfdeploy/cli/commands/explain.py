@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Annotated
 
 from ...agent.record.terminal_text import safe
-from ...backends.base import load
+from ...backends.load import load
 from ...backends.task_access import no_task
 from ...errors import BackendError
 from ...report import diagnosis

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from ... import registry
-from ...backends.base import load
+from ...backends.load import load
 from ...errors import SpecError
 from ...registry import Entry
 from ...spec.backends import JOB_MAPPINGS

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import registry
-from ...backends.base import ClusterRef, DiscoveredCluster, load
+from ...backends.base import ClusterRef, DiscoveredCluster
+from ...backends.load import load
 from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreachable
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry

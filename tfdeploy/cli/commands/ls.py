@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from ... import registry
 from ...backends.base import GONE
+from ...backends.load import preload
 from ...errors import NotFound, SpecError
 from ...outputs import CostSummary
 from ...registry import Entry
@@ -124,6 +125,7 @@ def ls(
 
 def observe_clusters(entries: Sequence[Entry]) -> list[ClusterSummary]:
     """The state of each cluster. One that does not respond is `unknown`."""
+    preload({entry.cluster["backend"] for entry in entries if not entry.ended})
     results = call_in_parallel({place: partial(_observe, entry) for place, entry in enumerate(entries)}, _SECONDS)
     return [
         ClusterSummary(entries[place], _UNKNOWN, str(result) or repr(result))

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Annotated
 
 from ...agent.run_state import TENSORBOARD
-from ...backends.base import Route, access
+from ...backends.base import Route
+from ...backends.load import access
 from ...backends.port_forward import LOOPBACK, Forward
 from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry

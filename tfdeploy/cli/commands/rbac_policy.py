@@ -4,7 +4,7 @@ from typing import Annotated
 
 import yaml
 
-from ...backends.base import load
+from ...backends.load import load
 from ..common import print_result
 from ..option import Option
 from ..pulumi import settings

@@ -20,7 +20,7 @@ from ...agent.user_files.file_messages import (
     WORK,
     FileEntry,
 )
-from ...backends.base import access
+from ...backends.load import access
 from ...backends.task_files import Listing, TaskFiles, ThreadConnection
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry

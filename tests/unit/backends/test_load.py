@@ -1,10 +1,14 @@
 """A backend by its name."""
 
 import sys
+import threading
+from importlib import import_module
+from typing import Any
 
 import pytest
 
-from tfdeploy.backends.base import load
+from tfdeploy.backends.load import load, preload
+from tfdeploy.cli.select import search_places
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.backends import BACKENDS
 
@@ -35,3 +39,31 @@ def test_local_needs_linux(platform: str, shown: str, monkeypatch: pytest.Monkey
     ):
         load("local")
     load("docker")
+
+
+def test_a_package_that_is_missing_does_not_keep_the_others_from_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def imported(name: str) -> Any:
+        loaded.append(name)
+        if "docker" in name:
+            raise ModuleNotFoundError("No module named 'docker'", name="docker")
+        return import_module(name)
+
+    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    preload(["docker", "local"])
+    assert loaded == ["tfdeploy.backends.docker.backend", "tfdeploy.backends.local.backend"]
+
+
+def test_the_time_limit_of_a_search_is_for_the_backends_and_not_for_their_imports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first: dict[str, threading.Thread] = {}
+
+    def imported(name: str) -> Any:
+        first.setdefault(name, threading.current_thread())
+        return import_module(name)
+
+    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    search_places([("local", ""), ("docker", "unix:///none.sock")], 30.0)
+    assert set(first.values()) == {threading.main_thread()}
