@@ -117,6 +117,22 @@ def test_another_machine_or_engine_behind_the_same_address_is_refused(
     assert ("changes nothing here" in refused.value.remedy) != is_one_swarm
 
 
+@pytest.mark.parametrize(
+    ("place_id", "wrong"),
+    [
+        ("", "is in the namespace 'team', which https://k does not have, or you may not read it"),
+        ("u2", "is on https://k team (u1), and this is https://k team (u2)"),
+    ],
+)
+def test_a_namespace_that_is_gone_is_not_taken_for_another_place(place_id: str, wrong: str) -> None:
+    cluster = cluster_ref("kubernetes", "team@https://k")
+    former, place = (PlaceRef(id=id_, name="https://k team") for id_ in ("u1", place_id))
+    stored = StoredCluster(MINE, (replace(DOCKER, cluster=cluster, place=former),))
+    with pytest.raises(SpecError) as refused:
+        identity.refuse_other_place(load("kubernetes"), cluster, stored, place)
+    assert wrong in refused.value.wrong
+
+
 def test_a_cluster_that_a_reader_could_take_for_this_one_is_named() -> None:
     new: ClusterRef = {**cluster_ref(), "id": ""}
     others = [

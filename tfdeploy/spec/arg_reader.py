@@ -40,6 +40,9 @@ _OF_JOBS = {
 }
 """Settings of a job, and other systems' names for them."""
 
+_JOB_OF_GROUP = {"data_service.": "data_worker"}
+"""The prefix of a group to the job that its settings are for, where that is not `worker`."""
+
 _GROUP_EXAMPLES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "elastic": ((int,), "max"),
     "data_service": ((int,), "workers"),
@@ -90,7 +93,8 @@ class ArgReader:
         """
         for name in map(str, self.args):
             if name not in names:
-                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups, self.args[name]))
+                job = _JOB_OF_GROUP.get(self.prefix, "worker")
+                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups, self.args[name], job))
 
     def string(self, key: str, default: str = "") -> str:
         """A string."""
@@ -198,12 +202,14 @@ class ArgReader:
         return value
 
 
-def unknown_remedy(name: str, names: Sequence[str], groups: Mapping[str, Sequence[str]], value: object = None) -> str:
-    """How to fix an unknown name: the job or the group that has it, or the most similar name."""
+def unknown_remedy(
+    name: str, names: Sequence[str], groups: Mapping[str, Sequence[str]], value: object = None, job: str = "worker"
+) -> str:
+    """How to fix an unknown name: the `job` or the group that has it, or the most similar name."""
     of_job = _OF_JOBS.get(name.lower(), "")
     if of_job and of_job not in names:
         shown = repr(value) if isinstance(value, (int, float, str)) else "…"
-        return f'Set it for a job: jobs={{"worker": {{"{of_job}": {shown}}}}}.'
+        return f'Set it for a job: jobs={{"{job}": {{"{of_job}": {shown}}}}}.'
     for group, members in groups.items():
         if name in members:
             return f'Move it into the group `{group}`: {group}={{"{name}": …}}.'

@@ -1,11 +1,15 @@
 """Tasks as pods of a Kubernetes cluster, which the user brings."""
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..base import Backend, Discovery, Planner, TaskAccess
+from ..base import Backend, ClusterRef, Discovery, Planner, TaskAccess
 from .discover import discover_clusters, health
+from .home import parse_home
 from .task_runner import KubernetesTaskRunner
+
+if TYPE_CHECKING:
+    from ...plan.inventory import PlaceRef
 
 if find_spec("kubernetes") is None:
     raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
@@ -25,10 +29,24 @@ def _access() -> TaskAccess:
     return KubernetesAccess(_runner)
 
 
+def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "PlaceRef") -> tuple[str, str] | None:
+    """A namespace without an id does not exist, or may not be read."""
+    if place["id"]:
+        return None
+    home = parse_home(cluster["home"])
+    where = f"the namespace {home.namespace!r}, which {home.server} does not have, or you may not read it"
+    remedy = (
+        "`tfdeploy rbac-policy` prints the Role that you need. If the namespace was deleted, `pulumi destroy` removes the cluster "
+        "from the stack."
+    )
+    return f"the cluster {cluster['id']} is in {where}", remedy
+
+
 BACKEND = Backend(
     _planner,
     lambda: _runner,
     _access,
     Discovery(discover_clusters, health),
     heal_command="pulumi up --refresh",
+    describe_other_place=_describe_other_place,
 )

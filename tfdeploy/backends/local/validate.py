@@ -13,6 +13,7 @@ from ...errors import SpecError
 from ...plan.plan import Plan
 from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
+from ...spec.jobs import DATA_SERVICE
 from ...units import counted, text_of_size
 from ..validate import refuse_requirements, refuse_same_ports, refuse_script
 from .open_files import allowed_files, most_tasks, needed_files
@@ -95,14 +96,14 @@ def refuse_few_files(spec: ClusterSpec) -> None:
 
 def crowded_warnings(spec: ClusterSpec, machine: Machine) -> list[str]:
     """A warning where the tasks will probably not have enough memory or processors. A task without a limit of its memory counts as one
-    that does little more than import TensorFlow."""
+    that does little more than import TensorFlow; the user's services may do less, and only count with a limit."""
     tasks = sum(job.count for job in spec.training_jobs)
-    memory = sum(job.count * (job.memory or _TENSORFLOW_MEMORY) for job in spec.training_jobs)
-    each = memory // tasks
+    large = [job for job in spec.training_jobs if job.memory or not job.is_service or job.name in DATA_SERVICE]
+    memory, many = sum(job.count * (job.memory or _TENSORFLOW_MEMORY) for job in large), sum(job.count for job in large)
     found = []
     if memory > machine.memory:
         found.append(
-            f"{tasks} tasks may need {text_of_size(memory)} of memory ({text_of_size(each)} each), and {machine.name} has "
+            f"{many} tasks may need {text_of_size(memory)} of memory ({text_of_size(memory // many)} each), and {machine.name} has "
             f"{text_of_size(machine.memory)}: the kernel kills tasks when it is used up"
         )
     if tasks > _TASKS_PER_CPU * machine.cpus:

@@ -66,6 +66,21 @@ def test_the_most_tasks_are_those_that_the_limit_suffices_for(limit: int) -> Non
         ),
         ({"workers": 2, "tensorboard": True}, replace(BOX, memory=GIB), ""),
         ({"workers": 3}, replace(BOX, memory=GIB), "3 tasks may need 1.2 GiB of memory"),
+        (
+            {"workers": 2, "services": {"store": {"command": ["redis-server"], "count": 9}}},
+            replace(BOX, memory=GIB),
+            "",
+        ),
+        (
+            {"workers": 2, "services": {"store": {"command": ["redis-server"], "memory": "1GiB"}}},
+            replace(BOX, memory=GIB),
+            "3 tasks may need 1.8 GiB of memory",
+        ),
+        (
+            {"workers": 1, "data_service": {"workers": 2}},
+            replace(BOX, memory=GIB),
+            "4 tasks may need 1.6 GiB of memory",
+        ),
     ],
 )
 def test_more_tasks_than_the_machine_has_memory_or_processors_for_are_warned_of(
