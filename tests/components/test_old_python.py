@@ -27,7 +27,7 @@ def test_every_module_of_the_agent_can_be_imported(tmp_path: Path) -> None:
 
 def test_a_whole_job_runs_under_it(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfdeploy.backends.local.task_runner._PYTHON", (OLD, "-I", "-S"))
-    cluster.up(WAITS, command=["python3", "program.py"], ps=1, workers=1, jobs={"worker": {"memory": "1GiB"}})
+    cluster.up(WAITS, command=[OLD, "program.py"], ps=1, workers=1, jobs={"worker": {"memory": "1GiB"}})
     cluster.until_running("ps-0", "worker-0")
     cluster.kill("controller")
     cluster.open("worker-0")
