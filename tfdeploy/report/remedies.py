@@ -48,6 +48,10 @@ _PROGRAM_REMEDIES = (
         ),
     ),
     (
+        r"ModuleNotFoundError: No module named 'pkg_resources'",
+        "Add `setuptools<81` to `requirements`, the last with pkg_resources, and run `pulumi up`.",
+    ),
+    (
         r"ModuleNotFoundError: No module named '(?P<name>[A-Za-z0-9_]+)",
         "Add the package that provides {name} to `requirements`, or the module to `code`, and run `pulumi up`.",
     ),
@@ -74,6 +78,10 @@ _PROGRAM_REMEDIES = (
             "The program did not get --job_name: a shell such as `sh -c` is between it and the four flags. Use placeholders such as "
             '--job_name={{job_name}} in `command`, or "$@" in the text of the shell.'
         ),
+    ),
+    (
+        r"Job \"master\" was not defined in cluster|No such job in cluster: 'master'",
+        "The program calls the chief `master`, as TensorFlow 1 did: set `chief=True` and `tf_config_master=True`.",
     ),
     (
         r"Job \"(?P<name>[^\"]+)\" was not defined in cluster|No such job in cluster: '(?P<other>[^']+)'",

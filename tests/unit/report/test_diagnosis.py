@@ -253,7 +253,8 @@ ENDS: list[tuple[dict[str, Any], str, str]] = [
     ({"exit_code": 127}, "tfdeploy: cannot start './a.sh': Exec format error", "`#!/bin/sh`"),
     ({}, 'InvalidArgumentError: Job "" was not defined in cluster', "did not get --job_name"),
     ({}, "ValueError: No such job in cluster: ''", "did not get --job_name"),
-    ({}, 'Job "master" was not defined in cluster', "the names are chief, ps and worker"),
+    ({}, 'Job "boss" was not defined in cluster', "the names are chief, ps and worker"),
+    ({}, 'Job "master" was not defined in cluster', "set `chief=True` and `tf_config_master=True`"),
     ({"exit_code": 137}, "", 'was killed by SIGKILL. It counts as an exit code: `restart={"on": ["signal", "137"]}`'),
     ({"exit_code": 137}, "", "`dmesg` shows it"),
     ({"exit_code": 139}, "", "128 + 11: a program that the command ran was killed by SIGSEGV"),
@@ -262,6 +263,7 @@ ENDS: list[tuple[dict[str, Any], str, str]] = [
     ({"exit_code": 193}, "", "`tfdeploy logs ps-0` shows its output"),
     ({"exit_code": 255}, "", "`tfdeploy logs ps-0` shows its output"),
     ({"exit_code": 137}, "ModuleNotFoundError: No module named 'scipy'", "provides scipy"),
+    ({"exit_code": 1}, "ModuleNotFoundError: No module named 'pkg_resources'", "Add `setuptools<81` to"),
     ({}, "{braces} %s", "`tfdeploy logs ps-0` shows its output"),
 ]
 """How a task ended, the last line of its program, and a part of the remedy; others are in the snapshot."""
