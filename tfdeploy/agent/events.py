@@ -8,6 +8,7 @@ from .run_state import RunResult, TaskExit
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
 RUN_MOVED, RECORD_RESTORED = "run_moved", "record_restored"
+STEPS_STOPPED, STEPS_CONTINUED = "steps_stopped", "steps_continued"
 LAUNCHER_REGISTERED, LAUNCHER_REUSED, LAUNCHER_LOST = "launcher_registered", "launcher_reused", "launcher_lost"
 BARRIER_PASSED, ADDRESS_CHANGED, TASKS_CHANGED = "barrier_passed", "address_changed", "tasks_changed"
 WORKERS_CHANGED = "workers_changed"
@@ -49,7 +50,7 @@ class Event(SparseJsonData):
     """The words of another program, such as the engine's, or one of the constants of `run_state`."""
     exit: Optional[TaskExit] = None
     delay: float = 0.0
-    """Seconds until a restart, or of a wait."""
+    """Seconds until a restart, or of a wait, or since the last step."""
     failures: int = 0
     max_failures: int = 0
     tasks: List[str] = field(default_factory=list)
@@ -59,7 +60,7 @@ class Event(SparseJsonData):
     """The word of an engine for a task's state, a machine's status, or the name of a metric."""
     result: Optional[RunResult] = None
     count: int = 0
-    """How many bytes, or entries of the record."""
+    """How many bytes, entries of the record, or dumps of tasks."""
     origin: str = ""
     """The backend that a run has moved from."""
     place: str = ""

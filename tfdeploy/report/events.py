@@ -110,6 +110,11 @@ def describe(event: Event) -> tuple[str, str]:
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
         events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
+        events.STEPS_STOPPED: (
+            f"no step for {text_of_seconds(event.delay)}",
+            "the record has a dump of that moment" if event.count else "",
+        ),
+        events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..agent.record.steps import IS, step_in
+from ..agent.record.steps import EPOCH_NUMBER, step_in
 from ..agent.record.terminal_text import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"
@@ -47,7 +47,6 @@ _NUMBER = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?(?:nan|inf(
 _WORTH_READING = re.compile(
     r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
 )
-_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}([0-9]+(?:\.[0-9]+)?)(?![\d.]*\w)""", re.IGNORECASE)
 _PROGRESS = re.compile(r"^\s*([0-9]+)/([0-9]+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
 
 _QUANTITY = re.compile(
@@ -106,7 +105,7 @@ def _reading(line: str) -> Reading:
     if not _WORTH_READING.search(line):
         return Reading(None, None, None, {})
     step = step_in(line)
-    epoch = _EPOCH.search(line) if "epoch" in line.lower() else None
+    epoch = EPOCH_NUMBER.search(line) if "epoch" in line.lower() else None
     progress = _PROGRESS.match(line)
     values: dict[str, float] = {}
     matches = list(_QUANTITY.finditer(line))

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.agent.uploading import NOW, Cluster, spec
 from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads, reconcile
-from tfdeploy.agent.control.controller import Clock, Controller
+from tfdeploy.agent.control.clock import Clock
+from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.record.record import Record, ViewRequest

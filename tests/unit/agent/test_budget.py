@@ -10,7 +10,8 @@ from hypothesis import given
 from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.control.controller import Clock, Controller
+from tfdeploy.agent.control.clock import Clock
+from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec

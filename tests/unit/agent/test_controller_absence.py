@@ -12,7 +12,8 @@ from tests.unit.cases import plan
 from tests.unit.simulation import BEGIN, Launcher, World
 from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.control.controller import PAUSE_SECONDS, Clock, Controller
+from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
+from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_absence import HEAR_SECONDS
 from tfdeploy.agent.control.start_barrier import restart_barrier
 from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED, Event

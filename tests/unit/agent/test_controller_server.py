@@ -18,7 +18,8 @@ from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tfdeploy.agent import events
-from tfdeploy.agent.control.controller import END_SECONDS, Clock, Controller
+from tfdeploy.agent.control.clock import Clock
+from tfdeploy.agent.control.controller import END_SECONDS, Controller
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order

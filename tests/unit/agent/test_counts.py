@@ -128,7 +128,7 @@ def printed(record: Record, lines: int) -> None:
 def view_of(controller: Controller) -> Callable[[], object]:
     """Further views, once all lines were searched for metrics: a view itself stops after some seconds."""
     request = ViewRequest(log_lines=20, metrics={"loss": r"loss (\S+)"})
-    run = controller._snapshot()
+    run = controller.snapshot()
     assert run is not None
     controller._record.metrics(run, request.metrics)
     controller.view(request)

@@ -17,7 +17,6 @@ from .. import events
 from ..events import Event
 from ..files import write_whole
 from ..launch import workdir
-from ..launch.lease import boot_seconds
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, former_calls, record_import
 from ..record.artifact_manifest import load_manifest
@@ -29,6 +28,7 @@ from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
+from .clock import Clock
 from .dumps import Dumps
 from .journal import Journal
 from .order_changes import OrderChanges
@@ -48,12 +48,6 @@ VIEW_SECONDS = 3.0
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
 
-_STEP_SECONDS = 1.0
-"""A smaller change of the clock is not corrected."""
-
-PAUSE_SECONDS = 5.0
-"""A controller ticks several times a second. One that has not for so long has not heard its launchers, either."""
-
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
 exits, because its machine may be paid for."""
@@ -68,32 +62,6 @@ class TaskUnknown(Exception):
         )
         self.is_final = is_final
         """The record may not get it any more."""
-
-
-class Clock:
-    """The wall clock, by how much it was set, and for how long the controller stood still."""
-
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = boot_seconds) -> None:
-        self._wall = wall
-        self.steady = steady
-        self._offset = wall() - steady()
-        self._asked = steady()
-
-    def read(self) -> float:
-        """The time, in seconds since 1970."""
-        return self._wall()
-
-    def step(self) -> float:
-        """By how many seconds the clock was set since the last call; 0 where it only runs a little fast or slow."""
-        offset = self._wall() - self.steady()
-        moved, self._offset = offset - self._offset, offset
-        return moved if abs(moved) > _STEP_SECONDS else 0.0
-
-    def pause(self) -> float:
-        """Seconds since the last call, where a controller that runs takes less: it was stopped, its disk did not respond, or
-        its machine was suspended. Else 0."""
-        before, self._asked = self._asked, self.steady()
-        return self._asked - before if self._asked - before > PAUSE_SECONDS else 0.0
 
 
 class Controller:
@@ -289,7 +257,7 @@ class Controller:
 
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""
-        run = self._snapshot()
+        run = self.snapshot()
         if not self._metrics_lock.acquire(timeout=VIEW_SECONDS):
             return self._record.view(replace(request, metrics={}), run)
         try:
@@ -305,7 +273,7 @@ class Controller:
 
     def list_files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs in the record; of the current run, whose state is as it is now, where an id is empty."""
-        run, record_id = self._snapshot(), self._record.record_id()
+        run, record_id = self.snapshot(), self._record.record_id()
         current = run.spec.id if run else ""
         wanted = {run_id or current for run_id in runs}
         state = {f"runs/{current}/run_state.json": json.dumps(run.to_dict())} if run and current in wanted else {}
@@ -315,7 +283,7 @@ class Controller:
 
     def changes_since(self, position: Dict[str, Any]) -> Dict[str, Any]:
         """What the record has beyond a copy of it, for version 0.1.0."""
-        return former_calls.changes_since(self._record, self._snapshot(), position, self._clock.read())
+        return former_calls.changes_since(self._record, self.snapshot(), position, self._clock.read())
 
     def read_metrics(self) -> None:
         """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next
@@ -325,14 +293,14 @@ class Controller:
             with suppress(OSError):
                 self.decide_until()
             with self._metrics_lock, suppress(OSError):
-                run = self._snapshot()
+                run = self.snapshot()
                 if run is not None and self._patterns:
                     self._record.metrics(run, self._patterns, VIEW_SECONDS / 2)
 
     def decide_until(self) -> None:
         """End the run as succeeded if the metrics that are logged now satisfy all conditions of `until`."""
         with self._metrics_lock:
-            run = self._snapshot() if self._awaits_metrics() else None
+            run = self.snapshot() if self._awaits_metrics() else None
             if run is None:
                 return
             patterns = {condition.metric: condition.pattern for condition in run.spec.until}
@@ -343,12 +311,19 @@ class Controller:
                 until_metrics.apply_values(self._run, values, self._now())
                 self._commit(until_metrics.note_problems(self._run, values, disabled))
 
+    def note(self, run_id: str, happened: List[Event]) -> None:
+        """Something was observed of this run; it is ignored where another one is the current one."""
+        with self._lock:
+            if self._run is not None and self._run.spec.id == run_id:
+                self._commit(happened)
+
     def _awaits_metrics(self) -> bool:
         with self._lock:
             run = self._run
             return run is not None and bool(run.spec.until) and run.result is None and not run.reached
 
-    def _snapshot(self) -> Optional[RunState]:
+    def snapshot(self) -> Optional[RunState]:
+        """A copy of the current run's state."""
         with self._lock:
             return RunState.from_dict(self._run.to_dict()) if self._run else None
 

@@ -46,7 +46,9 @@ from ..transport.rpc import (
     launcher_token,
     task_token,
 )
+from .clock import Clock
 from .controller import Controller, TaskUnknown
+from .step_watch import StepWatch
 
 TICK_SECONDS = 0.25
 """How often time takes effect, as for timeouts."""
@@ -438,13 +440,14 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
     die_with_parent(signal.SIGTERM, os.getppid())
     yield_to_programs()
     with workdir.locked(folder):
-        controller = Controller(Record(folder), train_mode)
+        clock = Clock()
+        controller = Controller(Record(folder), train_mode, clock)
         server = Server(address, token, controller)
         stop_signals = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, {*stop_signals, signal.SIGALRM})
         controller.wake = wake_main_thread
         controller.tick()
-        for thread in (server.serve_forever, controller.read_metrics):
+        for thread in (server.serve_forever, controller.read_metrics, StepWatch(controller, clock).run):
             threading.Thread(target=thread, daemon=True).start()
         while not wait_for_signal(stop_signals, TICK_SECONDS):
             pause = controller.seconds_until_due()

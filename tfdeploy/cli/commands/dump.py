@@ -5,20 +5,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
+from ...agent.run_state import RUNNING
 from ...agent.task_dump import PythonThread
+from ...errors import NotFound
 from ...report.dump_findings import TaskSight
 from ...report.peer_traffic import Traffic, traffic
 from ...report.progress import rate_text, step_text
-from ...units import text_of_size
+from ...units import moment, text_of_size
 from .. import completion
 from ..common import print_json, print_message, print_prose, print_result
 from ..exit_codes import FAILED
-from ..option import Argument
+from ..option import Argument, Option
 from ..output import print_table
-from ..select import ClusterQuery, select_existing_cluster
-from ..task_sights import dump_cluster
+from ..select import ClusterQuery, select_cluster, select_existing_cluster
+from ..task_sights import DumpedTasks, dump_cluster, recorded_dump
 from .explain import print_findings
-from .logs import select_tasks
+from .logs import find_run, select_tasks
 
 _COLUMNS = ("hostname", "status", "step", "speed", "cpus", "memory", "waits")
 _TRAFFIC_COLUMNS = ("hostname", "peer", "sent", "received")
@@ -36,15 +38,20 @@ def dump(
             autocompletion=completion.hostnames,
         ),
     ] = None,
+    run: Annotated[
+        str,
+        Option(
+            help="Id of a run: its last stored dump, of when it made no steps.",
+            show_default="now",
+        ),
+    ] = "",
 ) -> None:
     """Show what each task does now, and what it waits for.
 
     Launchers observe their programs for two seconds, and stop nothing. The exit code is 0 if there is no finding, else 1.
     """
-    dumped = dump_cluster(select_existing_cluster(query))
+    dumped, rows, hostnames = _recorded(query, run, names or []) if run else _observed(query, names or [])
     findings = dumped.findings
-    rows = {row["hostname"]: row["status"] for row in dumped.snapshot.report.tasks}
-    hostnames = select_tasks(dumped.snapshot.entry.title, names or [], dict.fromkeys(rows, ""))
     sights = [sight for sight in dumped.sights if sight.hostname in hostnames]
     moved = [
         item for item in traffic([sight.dump for sight in dumped.sights if sight.dump]) if item.hostname in hostnames
@@ -67,6 +74,33 @@ def dump(
             print_prose("Nothing is found that holds the training up." if sights else "No task runs.")
     if findings:
         sys.exit(FAILED)
+
+
+def _observed(query: ClusterQuery, names: Sequence[str]) -> tuple[DumpedTasks, dict[str, str], list[str]]:
+    """What the tasks do now, the status of each, and the selected ones."""
+    dumped = dump_cluster(select_existing_cluster(query))
+    rows = {row["hostname"]: row["status"] for row in dumped.snapshot.report.tasks}
+    return dumped, rows, select_tasks(dumped.snapshot.entry.title, names, dict.fromkeys(rows, ""))
+
+
+def _recorded(query: ClusterQuery, run_id: str, names: Sequence[str]) -> tuple[DumpedTasks, dict[str, str], list[str]]:
+    """The same from the record of a run.
+
+    Raises:
+        NotFound: there is no such run, or no dump of it.
+    """
+    entry = select_cluster(query)
+    record, _, _ = find_run(entry, run_id, [])
+    state = record.load(run_id)
+    dumped = recorded_dump(record, state) if state else DumpedTasks(0.0, [])
+    if not dumped.sights:
+        raise NotFound(
+            f"{entry.title}: the record has no dump of the run {run_id}. It has one of a run that makes no steps."
+        )
+    rows = {sight.hostname: RUNNING for sight in dumped.sights}
+    hostnames = select_tasks(entry.title, names, dict.fromkeys(rows, ""))
+    print_message(f"at {moment(dumped.at)}")
+    return dumped, rows, hostnames
 
 
 def _to_dict(sight: TaskSight) -> dict[str, Any]:

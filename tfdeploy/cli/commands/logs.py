@@ -101,7 +101,7 @@ def logs(
     if follow and (previous or run):
         raise UsageError("--follow shows the current run; it cannot be used with --previous or --run.")
     entry = select_cluster(query)
-    record, run, hostnames = _find_run(entry, run, names or [])
+    record, run, hostnames = find_run(entry, run, names or [])
     attempts = _previous_attempts(record, run, hostnames) if previous else {}
     line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail, quiet)
     with line_writer(query.as_json, follow, save, hostnames, timestamps) as write:
@@ -113,7 +113,7 @@ def logs(
         print_message(f"{entry.title}: no run was submitted yet. `tfdeploy logs --follow` waits for it.")
 
 
-def _find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str, list[str]]:
+def find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str, list[str]]:
     """The record that has the run, the run's id, and the selected tasks. The id is empty if no run was submitted yet.
 
     Raises:

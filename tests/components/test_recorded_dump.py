@@ -1,0 +1,117 @@
+"""A training whose steps stop: its record has a dump of that moment, which the command shows, also when the cluster is destroyed."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.components.conftest import Standing
+from tests.components.registered import verbs_of
+from tests.waiting import until
+from tfdeploy import agent, registry
+from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED
+from tfdeploy.backends import zipapp
+
+PAIR = """
+import os, time
+from steps import begin, here, hostname
+
+queue = here / "queue"
+if hostname == "worker-1":
+    os.mkfifo(queue)
+while not queue.exists():
+    time.sleep(0.02)
+pipe = os.open(queue, os.O_RDWR)
+begin()
+step = 0
+while True:
+    if hostname == "worker-1":
+        os.write(pipe, b"x")
+        time.sleep(0.05)
+    else:
+        os.read(pipe, 1)
+        step += 1
+        print("step", step, flush=True)
+"""
+"""One makes a step for each byte that the other sends."""
+
+IMPATIENT = {
+    "POLL_SECONDS = 10.0": "POLL_SECONDS = 0.5",
+    "STALL_SECONDS, STALL_INTERVALS = 300.0, 10.0": "STALL_SECONDS, STALL_INTERVALS = 8.0, 10.0",
+    "LONGEST_SECONDS = 3600.0": "LONGEST_SECONDS = 0.0",
+}
+
+
+@pytest.fixture
+def impatient_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An agent that waits for seconds instead of minutes."""
+    sources, file = zipapp._sources(agent), "control/step_watch.py"
+    text = sources[file].read_text()
+    for line, changed in IMPATIENT.items():
+        assert line in text
+        text = text.replace(line, changed)
+    path = tmp_path / "control" / "step_watch.py"
+    path.parent.mkdir()
+    path.write_text(text)
+    cached = (zipapp.application, zipapp.compiled_application, zipapp.version)
+    for function in cached:
+        function.cache_clear()
+    with monkeypatch.context() as context:
+        context.setattr(zipapp, "_sources", lambda _: {**sources, file: path})
+        yield
+    for function in cached:
+        function.cache_clear()
+
+
+@pytest.mark.usefixtures("impatient_agent")
+def test_the_record_says_which_task_the_others_waited_for(cluster: Standing) -> None:
+    cluster.up(PAIR, workers=2, stop_grace_period="1s")
+    cluster.until_running("worker-0", "worker-1")
+    verbs, run_id, sender = verbs_of(cluster), cluster.job().spec.id, cluster.started("worker-1")[0]
+
+    def seen() -> list[str]:
+        kinds = [event.kind for event in cluster.events()]
+        return [kind for kind in kinds if kind in (STEPS_STOPPED, STEPS_CONTINUED)]
+
+    def stop_until_noticed() -> None:
+        steps, noticed = cluster.output("worker-0"), len(seen())
+        until(lambda: cluster.output("worker-0").count(b"\n") > steps.count(b"\n") + 10, "steps are made")
+        os.kill(sender, signal.SIGSTOP)
+        until(lambda: seen()[noticed:][-1:] == [STEPS_STOPPED], "the steps have stopped", seen=seen)
+
+    stop_until_noticed()
+    code, said, _ = verbs.call("dump", "--run", run_id, "--json")
+    document = json.loads(said)
+    stopped = f"worker-1 is stopped: its process {sender} (python"
+    assert code == 1
+    assert [finding["text"].startswith(stopped) for finding in document["findings"]] == [True]
+    waits = {task["hostname"]: task["dump"]["processes"][0].get("wait") for task in document["tasks"]}
+    assert (waits["worker-0"]["call"], Path(waits["worker-0"]["target"]).name) == ("read", "queue")
+    steps = cluster.output("worker-0").split(b"\n")
+    assert f"step {document['tasks'][0]['progress']['step']:.0f}".encode() == steps[-2]
+
+    os.kill(sender, signal.SIGCONT)
+    until(lambda: seen()[-1:] == [STEPS_CONTINUED], "the steps continue", seen=seen)
+    assert "no task had made a step" not in verbs.call("explain")[1].decode()
+    stop_until_noticed()
+
+    code, said, _ = verbs.call("explain")
+    assert code == 1
+    assert stopped in said.decode()
+    (entry,) = registry.entries()
+    cluster.clear()
+    registry.write(replace(entry, ended=2.0))
+    code, said, _ = verbs.call("explain")
+    text = " ".join(said.decode().split())
+    assert code == 0
+    assert re.search(rf"no task had made a step for \w+\. {re.escape(stopped)}", text)
+    assert f"`tfdeploy dump --run {run_id}` shows what each task did then." in text
+    code, said, beside = verbs.call("dump", "--run", run_id, "worker-1")
+    assert code == 1
+    assert beside.startswith("at 20")
+    assert stopped in said.decode()

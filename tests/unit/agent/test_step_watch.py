@@ -1,0 +1,253 @@
+"""Runs that make no steps any more: when a dump of them is stored, when none is, and what the record has of it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import plan
+from tests.unit.printing import write
+from tests.unit.simulation import Launcher
+from tfdeploy.agent.control import step_watch
+from tfdeploy.agent.control.clock import Clock
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.step_watch import LONGEST_SECONDS, STALL_SECONDS, StepWatch
+from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED, Event
+from tfdeploy.agent.record import run_dumps
+from tfdeploy.agent.record.log_lines import STDOUT, Log
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_files import grows, list_files
+from tfdeploy.agent.record.run_dumps import MAX_BYTES, MAX_DUMPS
+from tfdeploy.agent.task_dump import ProcessDump, TaskDump
+
+BEGIN = 1_000_000.0
+LATER = STALL_SECONDS + 10.0
+
+
+class Training:
+    """A controller with launchers that obey, and a clock that a test turns."""
+
+    def __init__(self, folder: Path, **args: Any) -> None:
+        self.now = BEGIN
+        self.clock = Clock(lambda: self.now, lambda: self.now)
+        self.folder = folder
+        self.plan = plan(**{"ps": 1, "workers": 2, **args})
+        self.launchers = {task.hostname: Launcher(task.hostname) for task in self.plan.tasks}
+        self.silent: set[str] = set()
+        self.start_controller()
+        self.controller.submit_run(self.plan.run)
+        self.run_id = self.plan.run.id
+        self.step = 0
+        for _ in range(6):
+            self.sync()
+
+    def start_controller(self) -> None:
+        self.controller = Controller(Record(self.folder), clock=self.clock)
+        self.watch = StepWatch(self.controller, self.clock)
+
+    def sync(self) -> None:
+        """Each launcher reports, obeys, and sends the dump that is asked for."""
+        for name, launcher in self.launchers.items():
+            if name not in self.silent:
+                order = self.controller.sync(launcher.report(self.now))
+                launcher.obey(order, self.now)
+                if order.dump:
+                    dump = TaskDump(name, 1.0, [ProcessDump(7, "python")])
+                    self.controller.dumps.put(name, order.dump, json.dumps(dump.to_dict()).encode())
+        self.controller.tick()
+
+    def log(self, hostname: str, *lines: str) -> None:
+        log = self.controller.record.log(self.run_id, hostname)
+        write(log, [(STDOUT, f"{line}\n".encode()) for line in lines], begin=self.now)
+
+    def wait(self, seconds: float, between: Callable[[], object] = lambda: None, pause: float = 5.0) -> None:
+        """Let time pass, with what happens meanwhile, and the watch that looks."""
+        for _ in range(round(seconds / pause)):
+            self.now += pause
+            between()
+            self.sync()
+            self.watch.poll()
+
+    def train(self, lines: int = 10, form: str = "step {} loss 0.5") -> None:
+        """Log a step every five seconds."""
+
+        def log_step() -> None:
+            self.step += 1
+            self.log("worker-0", form.format(self.step))
+
+        self.wait(lines * 5.0, log_step)
+
+    def happened(self) -> list[str]:
+        events = self.controller.record.events(self.run_id)
+        return [event.kind for event in events if event.kind in (STEPS_STOPPED, STEPS_CONTINUED)]
+
+    def dumps(self) -> Log:
+        return self.controller.record.log(self.run_id, run_dumps.FOLDER)
+
+
+@pytest.fixture(autouse=True)
+def reporting(monkeypatch: pytest.MonkeyPatch) -> list[Training]:
+    """Trainings whose launchers report while the watch waits for dumps."""
+    trainings: list[Training] = []
+
+    def wait_until(condition: Callable[[], bool], seconds: float, pause: float) -> bool:
+        for _ in range(4):
+            for training in trainings:
+                training.sync()
+        return condition()
+
+    monkeypatch.setattr(step_watch, "wait_until", wait_until)
+    return trainings
+
+
+@pytest.fixture
+def training(tmp_path: Path, reporting: list[Training]) -> Training:
+    reporting.append(Training(tmp_path))
+    return reporting[-1]
+
+
+def test_one_dump_is_stored_for_each_time_that_the_steps_stop(training: Training) -> None:
+    training.train()
+    assert training.happened() == []
+    training.wait(LATER)
+    assert training.happened() == [STEPS_STOPPED]
+    (event,) = [item for item in training.controller.record.events(training.run_id) if item.kind == STEPS_STOPPED]
+    assert event == Event(STEPS_STOPPED, event.at, delay=STALL_SECONDS, count=3)
+    at, tasks = run_dumps.last(training.dumps())
+    assert at == BEGIN + 50 + STALL_SECONDS
+    assert list(tasks) == ["worker-0", "worker-1", "ps-0"], "what trains comes first"
+    assert TaskDump.from_dict(tasks["worker-0"]) == TaskDump("worker-0", 1.0, [ProcessDump(7, "python")])
+    training.wait(3 * LATER)
+    training.start_controller()
+    training.wait(3 * LATER)
+    assert training.happened() == [STEPS_STOPPED], "it is the same time, also for another controller"
+    training.train()
+    assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED]
+    training.wait(LONGEST_SECONDS + LATER)
+    assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED, STEPS_STOPPED]
+    assert run_dumps.count(training.dumps()) == 2
+
+
+def test_a_controller_that_begins_when_the_steps_have_stopped_knows_the_usual_interval(training: Training) -> None:
+    training.train()
+    training.start_controller()
+    training.wait(LATER)
+    assert training.happened() == [STEPS_STOPPED]
+
+
+@pytest.mark.parametrize("form", ["Epoch {}/90", "INFO:tensorflow:global_step/sec: 17, step = {}", "[1/2] iter: {}"])
+def test_epochs_and_other_forms_of_steps_are_known(training: Training, form: str) -> None:
+    training.train(form=form)
+    training.wait(LATER)
+    assert training.happened() == [STEPS_STOPPED]
+
+
+def test_a_run_without_steps_has_none(training: Training) -> None:
+    training.train(form="loaded part {} of the data")
+    training.train(3)
+    training.wait(2 * LATER)
+    assert training.happened() == [], "the usual interval of three steps is not known"
+
+
+def test_steps_of_one_task_are_enough_and_those_of_a_ps_or_an_evaluator_do_not_count(tmp_path: Path) -> None:
+    training = Training(tmp_path, evaluator=True)
+    training.train()
+    training.wait(LATER, lambda: training.log("worker-1", "step 1"))
+    assert training.happened() == []
+    training.wait(LATER, lambda: [training.log(name, "step 1") for name in ("ps-0", "evaluator-0")] and None)
+    assert training.happened() == [STEPS_STOPPED]
+
+
+def test_ten_usual_intervals_and_twice_the_longest_pause_are_no_stop(training: Training) -> None:
+    for _ in range(6):
+        training.wait(90.0)
+        training.log("worker-0", "step 1")
+    training.wait(840.0)
+    assert training.happened() == [], "the usual interval is 90 s"
+    training.log("worker-0", "step 1")
+    training.train(64)
+    training.wait(1600.0)
+    assert training.happened() == [], "a pause of 840 s has ended by itself"
+    training.wait(100.0)
+    assert training.happened() == [STEPS_STOPPED]
+
+
+def test_lines_that_are_printed_at_once_are_one_step(training: Training) -> None:
+    log = training.controller.record.log(training.run_id, "worker-0")
+    burst = b"".join(b"step %d\n" % number for number in range(100))
+    for _ in range(6):
+        training.wait(90.0)
+        write(log, [(STDOUT, burst)], begin=training.now)
+    training.wait(840.0)
+    assert training.happened() == []
+
+
+def restart(training: Training) -> None:
+    training.controller.queue_restarts(["worker-1"])
+
+
+def silence(training: Training) -> None:
+    training.silent.add("worker-0")
+
+
+def suspend(training: Training) -> None:
+    training.now += 2 * STALL_SECONDS
+    training.clock.pause()
+
+
+def stop(training: Training) -> None:
+    training.controller.stop([])
+
+
+def end(training: Training) -> None:
+    training.launchers["worker-0"].end_child(0, training.now)
+
+
+@pytest.mark.parametrize("change", [restart, silence, suspend, stop, end])
+def test_time_in_which_steps_were_not_possible_or_not_known_does_not_count(
+    training: Training, change: Callable[[Training], None]
+) -> None:
+    training.train()
+    training.wait(STALL_SECONDS - 40.0)
+    change(training)
+    training.wait(STALL_SECONDS - 40.0)
+    assert training.happened() == []
+    training.wait(LATER)
+    assert training.happened() == ([STEPS_STOPPED] if change in (restart, suspend) else [])
+
+
+def test_a_launcher_that_sends_no_dump_is_not_waited_for_for_ever(training: Training) -> None:
+    training.train()
+    training.silent.add("ps-0")
+    training.wait(LATER)
+    assert list(run_dumps.last(training.dumps()).tasks) == ["worker-0", "worker-1"]
+
+
+def test_dumps_have_limits(training: Training) -> None:
+    log, half = training.dumps(), "x" * (MAX_BYTES // 2 - 100)
+    for _ in range(MAX_DUMPS):
+        assert run_dumps.store(log, 7.0, [(name, {"hostname": half}) for name in ("a-0", "b-0", "c-0")]) == 2
+    assert run_dumps.count(log) == MAX_DUMPS
+    assert sum(path.stat().st_size for path in training.folder.rglob("dumps/*")) < MAX_DUMPS * (MAX_BYTES + 100)
+    training.train()
+    training.wait(LATER)
+    assert training.happened() == []
+
+
+def test_every_copy_has_them_and_they_are_no_task(training: Training) -> None:
+    run_dumps.store(training.dumps(), 7.0, [("worker-0", {"hostname": "worker-0"})])
+    record, state = training.controller.record, training.controller.snapshot()
+    assert state is not None
+    assert record.hostnames(state) == ["ps-0", "worker-0", "worker-1"]
+    listed = [file for file in list_files(record.folder) if f"/{run_dumps.FOLDER}/" in file.name]
+    assert len(listed) == 2
+    assert all(grows(file.name) for file in listed)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]\n", b'{"worker-0": 7}\n', b'["worker-0"]\n'])
+def test_a_damaged_one_is_none(training: Training, content: bytes) -> None:
+    assert run_dumps.last(training.dumps()).tasks == {}
+    write(training.dumps(), [(STDOUT, content)])
+    assert run_dumps.last(training.dumps()).tasks == {}
