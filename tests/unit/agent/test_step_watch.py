@@ -156,7 +156,12 @@ def test_steps_of_one_task_are_enough_and_those_of_a_ps_or_an_evaluator_do_not_c
     training.train()
     training.wait(LATER, lambda: training.log("worker-1", "step 1"))
     assert training.happened() == []
-    training.wait(LATER, lambda: [training.log(name, "step 1") for name in ("ps-0", "evaluator-0")] and None)
+
+    def log_elsewhere() -> None:
+        for hostname in ("ps-0", "evaluator-0"):
+            training.log(hostname, "step 1")
+
+    training.wait(LATER, log_elsewhere)
     assert training.happened() == [STEPS_STOPPED]
 
 

@@ -41,7 +41,7 @@ def dump(
     run: Annotated[
         str,
         Option(
-            help="Id of a run: its last stored dump, of when it made no steps.",
+            help="Run whose last stored dump is shown.",
             show_default="now",
         ),
     ] = "",
