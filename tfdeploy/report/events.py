@@ -110,10 +110,7 @@ def describe(event: Event) -> tuple[str, str]:
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
         events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
-        events.STEPS_STOPPED: (
-            f"no step for {text_of_seconds(event.delay)}",
-            "the record has a dump of that moment" if event.count else "",
-        ),
+        events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", _dumped(event)),
         events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
@@ -149,6 +146,10 @@ def describe(event: Event) -> tuple[str, str]:
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
+
+
+def _dumped(event: Event) -> str:
+    return "the record has a dump of that moment" if event.count else ""
 
 
 def _lost(event: Event) -> str:
