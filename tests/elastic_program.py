@@ -4,7 +4,7 @@ from tests.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "how-to" / "elastic.md"
 STEP = "        _, value = session.run([train, step])\n"
-SECONDS = 0.02
+SECONDS = 0.05
 """The pause after a step of a worker."""
 
 

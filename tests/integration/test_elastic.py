@@ -54,7 +54,7 @@ def set_workers(project: Project, workers: int) -> None:
     assert call.exit_code == 0, call.output
 
 
-MEASURED_LINES = 30
+MEASURED_LINES = 10
 """A phase is measured until worker-0 has printed so many further lines."""
 
 
