@@ -1,13 +1,11 @@
 """A provider of the program's own, by the real engine: it is asked who it is, and another account is refused."""
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.box.aws_project import AwsProject
 from tests.ec2.preparing import REGION, logged_in
-from tests.ec2.project import PLUGINS
-from tests.integration.conftest import Project
 
 pytestmark = pytest.mark.full
 
@@ -37,11 +35,7 @@ def test_the_provider_of_the_program_is_asked_who_it_is(
     moto_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged_in(moto_endpoint, tmp_path, monkeypatch):
-        project = Project(tmp_path / "project")
-        project.env |= {
-            "PATH": f"{PLUGINS}:{os.environ['PATH']}",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        }
+        project = AwsProject(tmp_path / "project")
         del project.env["AWS_REGION"]
         ec2 = {"instance_type": "m7i.large", "ssh_cidrs": ["203.0.113.7/32"], "efs": "new"}
         ec2["ssh_public_key"] = f"{tmp_path}/key.pub"
@@ -65,3 +59,4 @@ def test_the_provider_of_the_program_is_asked_who_it_is(
         failed = project.call("preview", "--stack", project.stack, env={"ALLOWED": OTHER})
         assert failed.exit_code != 0
         assert f"AWS account ID not allowed: {ACCOUNT}" in failed.output, failed.output
+        project.end_provider()

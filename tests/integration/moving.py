@@ -1,13 +1,12 @@
 """A project whose run moves between backends, and a training that shows where it continues."""
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
-from tests.integration.conftest import PROGRAM, ROOT, Call, Project
-from tests.toy_backend.project import SITE
+from tests.integration.conftest import PROGRAM, Call, Project
+from tests.toy_backend.project import toys
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.record import Record
@@ -112,7 +111,7 @@ class MovingProject(Moving):
 
     def __init__(self, folder: Path, name: str = "project") -> None:
         super().__init__(folder, name)
-        self.env["PYTHONPATH"] = os.pathsep.join((str(SITE), str(ROOT)))
+        self.env |= toys()
 
 
 def continued_at(lines: list[str]) -> list[int]:

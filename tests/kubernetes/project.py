@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.integration.conftest import Call, Project
+from tests.integration.conftest import Call, Project, imported
 from tests.waiting import until
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.run_state import RunState
@@ -20,7 +20,7 @@ STORAGE_CLASS = "folders"
 class KubernetesProject(Project):
     """The arguments that a test gives are for any backend; what is Kubernetes' is added here."""
 
-    modules = ("kubernetes",)
+    modules = (*imported("kubernetes", "resources"), "kubernetes")
 
     def __init__(self, folder: Path, kubeconfig: Path, image: str) -> None:
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""The Python that Pulumi starts in these tests, by `PULUMI_PYTHON_CMD`: the same for a program, at less processor time."""
+"""The Python that Pulumi starts in these tests, by `PULUMI_PYTHON_CMD`, and that runs the command: the same at less processor time."""
 
 import os
 import shlex
@@ -20,9 +20,10 @@ def plain_python() -> Path:
     return _command("plain", sys.executable)
 
 
-def forked_python(*modules: str) -> Path:
-    """The same, but a program and the dynamic resources run in a fork of `server`, which has imported `modules` too."""
-    client, address = Path(__file__).with_name("client.py"), _socket(*modules)
+def forked_python(*modules: str, path: str | None = os.environ.get("PYTHONPATH")) -> Path:
+    """The same, but programs, dynamic resources and the command run in a fork of `server`, which has imported `modules` too; only where
+    their PYTHONPATH is `path`."""
+    client, address = Path(__file__).with_name("client.py"), _socket(path, *modules)
     return _command(f"forked-{address.name}", sys.executable, "-IS", str(client), str(address), sys.executable)
 
 
@@ -58,11 +59,12 @@ def _listing() -> Path:
 
 
 @cache
-def _socket(*modules: str) -> Path:
+def _socket(path: str | None, *modules: str) -> Path:
     """Start a server, which ends with its standard input."""
     address = Path(_FOLDER.name, str(len(_servers)))
     command = [sys.executable, str(Path(__file__).with_name("server.py")), str(address), *modules]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    variables = {**os.environ, "PYTHONPATH": path} if path is not None else None
+    process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     _servers.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"

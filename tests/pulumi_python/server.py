@@ -1,4 +1,5 @@
-"""`server.py SOCKET MODULE...`: has imported what every program and provider imports of Pulumi, and forks a process for each of them.
+"""`server.py SOCKET MODULE...`: has imported what every program and provider imports of Pulumi, and forks a process for each of them,
+and for the command of tfdeploy.
 
 A fork has the arguments, environment, folder and streams of the client that it works for, and nothing of another fork. It is only made
 where Python would start in the same way as it has started here. The server ends when its standard input does.
@@ -27,7 +28,7 @@ PRELOADED = (
 )
 """No module of grpc has threads before there is a channel or a server."""
 
-PROGRAM, PROVIDER = "pulumi-language-python-exec", ["-u", "-m", "pulumi.dynamic"]
+PROGRAMS, PROVIDER = ("pulumi-language-python-exec", "tfdeploy"), ["-u", "-m", "pulumi.dynamic"]
 
 _PREFIX = 5
 """Arguments of a client before those of Python: `PYTHON -IS client.py SOCKET PYTHON`."""
@@ -79,7 +80,7 @@ class Server:
         with suppress(OSError):  # the client has ended
             streams = socket.recv_fds(connection, 16, 3)[1]
             arguments = [os.fsdecode(each) for each in _parts(client, "cmdline")][_PREFIX:]
-            if _is_pulumi(arguments) and _conditions(str(client)) == self._conditions:
+            if _is_known(arguments) and _conditions(str(client)) == self._conditions:
                 child = os.fork()
         if child == 0:
             self._close()
@@ -118,8 +119,8 @@ def _parts(process: int | str, file: str) -> list[bytes]:
     return Path(f"/proc/{process}/{file}").read_bytes().split(b"\0")[:-1]
 
 
-def _is_pulumi(arguments: list[str]) -> bool:
-    return arguments[:3] == PROVIDER or Path(*arguments[:1]).name == PROGRAM
+def _is_known(arguments: list[str]) -> bool:
+    return arguments[:3] == PROVIDER or Path(*arguments[:1]).name in PROGRAMS
 
 
 def _conditions(process: str) -> list[object]:

@@ -3,12 +3,19 @@
 import os
 from pathlib import Path
 
-from tests.integration.conftest import COUNTER, PROGRAM, ROOT, Project
+from tests.integration.conftest import COUNTER, PROGRAM, ROOT, Project, imported
+from tests.pulumi_python import forked_python
 from tests.toy_backend.backend import BACKEND, discover
 from tests.waiting import until
 from tfdeploy.agent.record.record import Record
 
-SITE = Path(__file__).parent / "site"
+PATH = os.pathsep.join((str(Path(__file__).with_name("site")), str(ROOT)))
+
+
+def toys() -> dict[str, str]:
+    """The environment variables by which Pulumi's programs know the toy backends."""
+    modules = (*imported("local"), "tests.toy_backend.nodes")
+    return {"PYTHONPATH": PATH, "PULUMI_PYTHON_CMD": str(forked_python(*modules, path=PATH))}
 
 
 class ToyProject(Project):
@@ -17,7 +24,7 @@ class ToyProject(Project):
     def __init__(self, folder: Path, backend: str = "toy") -> None:
         super().__init__(folder)
         self._backend = backend
-        self.env["PYTHONPATH"] = os.pathsep.join((str(SITE), str(ROOT)))
+        self.env |= toys()
 
     def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
         super().write(f'backend="{self._backend}", {arguments}', script, program)
