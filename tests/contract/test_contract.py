@@ -3,9 +3,11 @@
 Each test has a run of its own on the machines that all of them share; the last one destroys them.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.integration.conftest import Project
@@ -42,6 +44,7 @@ STORE = (
     "import http.server, os; port = int(os.environ['TFDEPLOY_ADDRESS'].rpartition(':')[2]); "
     "http.server.HTTPServer(('', port), http.server.SimpleHTTPRequestHandler).serve_forever()"
 )
+SERVED = f'{JOB}, services={{"store": {{"command": ["python", "-c", {STORE!r}]}}}}'
 EATER = """\
 import os, time
 eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
@@ -64,6 +67,8 @@ COLUMNS = sorted(
     "hostname job index machine container command status exit_code created address public_ip".split()  # noqa: SIM905
 )
 FOLDERS = ("TFDEPLOY_TRAIN_DIR", "TFDEPLOY_SECRETS", "TFDEPLOY_STACKS", "TFDEPLOY_RUN", "TFDEPLOY_DATA_DIR")
+CHANGING = ("alive", "log", "supervisord.log", "controller.log")
+"""Files that a cluster itself writes while it runs."""
 
 
 def told(outputs: dict[str, Any], hostname: str) -> dict[str, Any]:
@@ -74,8 +79,34 @@ def told(outputs: dict[str, Any], hostname: str) -> dict[str, Any]:
     return found
 
 
+def files(folder: Path) -> dict[str, str]:
+    """Path to the hash of its content, of all files that only Pulumi programs write; of a run, whose files the controller writes at
+    any time, the path of its folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and path.parent.name == "runs":
+            found[str(path.relative_to(folder))] = "a run"
+        elif path.name not in CHANGING and not {"__pycache__", "runs"} & set(path.parts) and path.is_file():
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def preview_that_writes_nothing(project: Project) -> str:
+    """What a preview prints that leaves all files of the user byte for byte the same."""
+    before = files(project.folder / "state"), files(project.program)
+    done = project.call("preview", "--stack", project.stack)
+    assert done.exit_code == 0, done.output
+    assert (files(project.folder / "state"), files(project.program)) == before
+    return done.output
+
+
+def test_a_preview_of_a_new_cluster_leaves_nothing_behind(project: Project) -> None:
+    project.write(JOB, TOLD)
+    assert "~ worker-0" not in preview_that_writes_nothing(project), "the cluster of another login is not this one"
+
+
 def test_names_flags_environment_and_outputs(project: Project) -> None:
-    project.write(f'{JOB}, services={{"store": {{"command": ["python", "-c", {STORE!r}]}}}}', TOLD)
+    project.write(SERVED, TOLD)
     project.up()
     outputs = project.outputs()
 
@@ -124,6 +155,13 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
                 "own": f"of worker-{index}",
             },
         }
+
+
+def test_a_preview_of_changes_leaves_nothing_behind(project: Project) -> None:
+    project.write(SERVED.replace("workers=2", "workers=3") + ', jobs={"worker": {"memory": "1GiB"}}', TOLD)
+    preview = preview_that_writes_nothing(project)
+    assert "+ worker-2" in preview
+    assert "~ worker-0, worker-1  memory none -> 1 GiB" in preview or project.folder.parent.name.startswith("toy")
 
 
 def test_finished_stays_finished(project: Project) -> None:
@@ -189,13 +227,13 @@ def assert_dumps(project: Project, line: int) -> None:
     verbs = Verbs(project.program, project.env)
 
     def sleeping() -> Mapping[str, TaskDump] | None:
-        code, said, beside = verbs.call("dump", "--json")
-        assert code == 0, beside
-        dumps = {task["hostname"]: TaskDump.from_dict(task["dump"]) for task in json.loads(said)["tasks"]}
+        code, said, _ = verbs.call("dump", "--json")  # on a busy machine, a launcher may answer too late
+        tasks = json.loads(said)["tasks"] if code == 0 else []
+        dumps = {task["hostname"]: TaskDump.from_dict(task["dump"]) for task in tasks}
         waits = [dump.processes[0].wait for dump in dumps.values() if dump.processes]
         return dumps if [wait.call for wait in waits if wait] == ["clock_nanosleep"] * len(HOSTNAMES) else None
 
-    dumps = until(sleeping, "all sleep")
+    dumps = until(sleeping, "all sleep", seen=lambda: verbs.call("dump"))
     assert sorted(dumps) == HOSTNAMES
     for dump in dumps.values():
         assert (dump.python[0].frames, dump.has_bytes, dump.notes) == ([f"train.py:{line} in <module>"], True, [])
