@@ -1,6 +1,7 @@
 """Machines that end themselves: a spot instance that is taken back, a lifetime, a job that has ended; and what outlives them.
 
-The first machines have tasks on their own network; those that come after them are reached through SSM.
+The first machines have the tasks of an elastic cluster, then tasks on their own network; those that come after them are reached
+through SSM.
 """
 
 import json
@@ -12,7 +13,7 @@ from functools import partial
 import pytest
 
 from tests.box.cloud import COMMANDS
-from tests.docker.project import GATE
+from tests.docker.project import GATE, GATED
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import JOB, MANAGER, TASKS, WATCHDOG, WORKER, limit, lines, until_gone, until_resumed
 from tests.waiting import until
@@ -83,6 +84,17 @@ def policies(project: Ec2Project, name: str) -> tuple[list[str], list[str]]:
     (role,) = iam.get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]["Roles"]
     attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
     return [one["PolicyArn"] for one in attached], iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
+
+
+def test_a_worker_comes_and_goes_with_its_machine_while_the_others_continue(project: Ec2Project) -> None:
+    for workers in (1, 2, 1):
+        project.write(f"{SPOT.replace('workers=1', f'workers={workers}')}, elastic={{'max': 3}}", GATED)
+        project.up()
+        project.until_running("ps-0", *(f"worker-{index}" for index in range(workers)))
+        machines = {"test-ps-m0", *(f"test-worker-m{index}" for index in range(workers))}
+        rows = {row["machine"]: row["status"] for row in project.outputs()["machines"]}
+        assert rows == dict.fromkeys(machines, "connected")
+    assert project.counts() == {"ps-0": 1, "worker-0": 1, "worker-1": 1}
 
 
 def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Project) -> None:
