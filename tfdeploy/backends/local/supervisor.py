@@ -97,7 +97,7 @@ def environment() -> dict[str, str]:
 class Faults:
     """Codes of supervisord's faults, as in `supervisor.xmlrpc`: importing that takes longer than all calls of a command."""
 
-    BAD_NAME, ALREADY_STARTED, NOT_RUNNING, ALREADY_ADDED = 10, 60, 70, 90
+    SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING, ALREADY_ADDED = 6, 10, 60, 70, 90
 
 
 class _Transport(xmlrpc.client.Transport):
@@ -139,6 +139,10 @@ class Supervisor:
             return getattr(proxy.supervisor, method)(*args)
         except TimeoutError:
             raise Silent(self._places) from None
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode != Faults.SHUTDOWN_STATE:
+                raise
+            raise Unreachable(f"supervisord of {self._places.home} is shutting down") from None
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
         finally:

@@ -1,15 +1,20 @@
-"""The lock of a cluster, and which processes are a cluster's."""
+"""The lock of a cluster, which processes are a cluster's, and a supervisord that shuts down."""
 
 import fcntl
 import os
 import subprocess
+import threading
+import xmlrpc.client
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import UnixStreamServer
 from typing import IO
 
 import pytest
 
 from tfdeploy.backends.local.paths import Places
-from tfdeploy.backends.local.supervisor import MARK, Supervisor, marked
+from tfdeploy.backends.local.supervisor import MARK, Faults, Supervisor, marked
+from tfdeploy.errors import Unreachable
 
 
 @pytest.fixture
@@ -47,3 +52,32 @@ def test_a_shell_that_has_the_mark_is_not_the_clusters_but_what_left_its_session
         for process in (typed, orphan):
             process.kill()
             process.wait()
+
+
+class _ShutsDown(BaseHTTPRequestHandler):
+    """A supervisord that still listens while its programs end."""
+
+    def do_POST(self) -> None:
+        fault = xmlrpc.client.Fault(Faults.SHUTDOWN_STATE, "SHUTDOWN_STATE")
+        body = xmlrpc.client.dumps(fault, methodresponse=True).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/xml")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_supervisord_that_shuts_down_does_not_respond_any_more(places: Places) -> None:
+    places.runtime.mkdir(parents=True)
+    with UnixStreamServer(str(places.supervisor_socket), _ShutsDown) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        supervisor = Supervisor(places)
+        with pytest.raises(Unreachable, match=f"{places.home} is shutting down"):
+            supervisor.programs()
+        with pytest.raises(Unreachable):
+            supervisor.program("controller")
+        assert not supervisor.running()
+        server.shutdown()
