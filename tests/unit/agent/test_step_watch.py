@@ -190,7 +190,13 @@ def test_lines_that_are_printed_at_once_are_one_step(training: Training) -> None
 
 
 def restart(training: Training) -> None:
+    """It is over before the watch looks."""
     training.controller.queue_restarts(["worker-1"])
+    for _ in range(10):
+        training.now += 1.0
+        training.sync()
+    assert training.launchers["worker-1"].running
+    assert training.launchers["worker-1"].attempt == 2
 
 
 def silence(training: Training) -> None:
