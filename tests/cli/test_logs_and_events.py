@@ -62,7 +62,7 @@ finally:
 """Prints, after the result of a command, the modules that were loaded for it."""
 
 
-@pytest.mark.parametrize(("verb", "most"), [("status", 84), ("logs", 80), ("ls", 79), ("runs", 90)])
+@pytest.mark.parametrize(("verb", "most"), [("status", 86), ("logs", 82), ("ls", 81), ("runs", 92)])
 def test_a_call_without_options_loads_no_module_that_it_does_not_use(training: Project, verb: str, most: int) -> None:
     command = [sys.executable, "-c", LOADED, verb]
     done = subprocess.run(command, cwd=training.program, env=training.env, capture_output=True, text=True, check=True)
