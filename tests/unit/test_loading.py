@@ -72,7 +72,7 @@ LOADED = [
         ),
         9,
     ),
-    ("import os\nos.chdir('/')" + COMMAND.format("status"), SLOW, 69),
+    ("import os\nos.chdir('/')" + COMMAND.format("status"), SLOW, 71),
     (
         "import os\nos.chdir('/')" + COMMAND.format('logs", "--stack", "dev", "--since", "5m", "worker-0'),
         ("pulumi", "rich", "pydantic"),
@@ -93,9 +93,9 @@ LOADED = [
             "tfdeploy.spec.cluster",
             "tfdeploy.args",
         ),
-        82,
+        84,
     ),
-    ("import tfdeploy.cli.commands.runs", SLOW, 72),
+    ("import tfdeploy.cli.commands.runs", SLOW, 74),
 ]
 """A program, what it does not load, and how many of our modules at most."""
 
