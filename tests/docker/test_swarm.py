@@ -1,5 +1,6 @@
 """A Swarm of three machines: tasks on different ones, a machine that dies, a manager reached by ssh, another Swarm."""
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -80,10 +81,11 @@ def places(project: DockerProject) -> dict[str, str]:
 
 
 def ticks(project: DockerProject, hostname: str) -> list[float]:
-    """The times of the ticks that a task's program has printed since it began, as far as the controller has them."""
-    found = [line.split() for line in logs(project, hostname) if line.startswith("tick")]
-    assert [int(line[1]) for line in found] == list(range(len(found))), "the program begins once"
-    return [float(line[2]) for line in found]
+    """The times of the ticks that a task's program has printed since it began, as far as the controller has them. The last line may be
+    unfinished."""
+    found = [match for line in logs(project, hostname) if (match := re.fullmatch(r"tick (\d+) ([\d.]+)", line))]
+    assert [int(match[1]) for match in found] == list(range(len(found))), "the program begins once"
+    return [float(match[2]) for match in found]
 
 
 def outlive_a_manager_that_is_cut_off(nested: Nested, project: DockerProject) -> None:

@@ -41,7 +41,7 @@ def lines(project: Ec2Project, hostname: str, begin: str) -> list[str]:
 def resumed(project: Ec2Project, hostname: str) -> int:
     """The step from which a task's program last went on."""
     found = lines(project, hostname, "resumed from")
-    return int(found[-1].split()[0]) if found else -1
+    return next((int(step) for text in reversed(found) for step in text.split()[:1]), -1)
 
 
 def until_resumed(project: Ec2Project, *hostnames: str, least: int = 1) -> None:

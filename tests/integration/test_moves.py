@@ -22,7 +22,7 @@ def assert_printed(updated: Call, lines: list[str]) -> None:
     """The update names the first step that it has observed at the new place."""
     match = re.search(r"test: the run continues at step ([\d,]+) on toy\.", updated.output)
     assert match, updated.output
-    last = max(int(line.split()[1].rstrip(":")) for line in lines if line.startswith("step "))
+    last = max(int(match[1]) for line in lines if (match := re.match(r"step (\d+)", line)))
     assert continued_at(lines)[-1] <= int(match[1].replace(",", "")) <= last
 
 
