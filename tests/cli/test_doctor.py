@@ -21,6 +21,7 @@ def test_a_computer_that_has_all_is_well(project: Project) -> None:
     assert {name: told[name]["state"] for name in needed} == dict.fromkeys(needed, "ok")
     assert told["stack"]["detail"] == project.stack
     assert told["local tensorflow"]["state"] == "ok"
+    assert "docker docker engine" in told, told
     assert told["docker docker engine"]["state"] == "-", "nobody needs it here"
 
 
