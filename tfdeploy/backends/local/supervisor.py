@@ -303,7 +303,7 @@ class Supervisor:
 
     def end(self, seconds: float) -> None:
         """Stop all programs and the supervisord; then kill every process that still has the cluster's mark."""
-        with suppress(Unreachable, Silent, xmlrpc.client.Fault):
+        with suppress(Unreachable, Silent):
             self._call("shutdown")
             _wait_until(lambda: not self.running(), seconds)
 

@@ -95,7 +95,7 @@ def _recorded(query: ClusterQuery, run_id: str, names: Sequence[str]) -> tuple[D
     dumped = recorded_dump(record, state) if state else DumpedTasks(0.0, [])
     if not dumped.sights:
         raise NotFound(
-            f"{entry.title}: the record has no dump of the run {run_id}. It has one of a run that makes no steps."
+            f"{entry.title}: the record has no dump of the run {run_id}. A run gets one when it makes no steps for long."
         )
     rows = {sight.hostname: RUNNING for sight in dumped.sights}
     hostnames = select_tasks(entry.title, names, dict.fromkeys(rows, ""))
