@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 
 import pulumi
 
-from .backends.base import Backend, ClusterRef, DiscoveredCluster, place_title
+from .backends.backend import Backend
+from .backends.base import ClusterRef, DiscoveredCluster, place_title
 from .errors import SpecError
 from .plan.inventory import PlaceRef
 from .spec.backends import is_this_computer

@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import textwrap
 from collections.abc import Sequence
 
 DURATION_FORM = 'a duration such as "90s", "10m", "1h30m", "2d" or "0", or a number of seconds'
@@ -136,5 +135,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def _wrapped_line(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
+    import textwrap  # takes long to load, and only terminals need it
+
     indent = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]

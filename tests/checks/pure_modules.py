@@ -62,6 +62,7 @@ PURE = (
     "agent.record.terminal_text",
     "agent.record.metric_values",
     "agent.record.artifacts",
+    "agent.record.stored_artifact",
     "agent.record.checkpoint_watch",
     "agent.events",
     "agent.json_data",

@@ -23,18 +23,16 @@ from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.task_dump import TaskDump
 from tfdeploy.agent.transport.rpc import UNIX, CallError, Client, task_token
 from tfdeploy.backends import controller_calls
+from tfdeploy.backends.backend import Backend
 from tfdeploy.backends.base import (
     CONTROLLER,
     OK,
-    Backend,
     Check,
     ClusterRef,
-    DependencyRequest,
     DiscoveredCluster,
     Discovery,
     EngineTask,
     ObservedState,
-    Rendered,
     Retain,
     RunOutputs,
     RunProps,
@@ -43,6 +41,7 @@ from tfdeploy.backends.base import (
 )
 from tfdeploy.backends.controller_calls import ControllerApi
 from tfdeploy.backends.move import StoppedRun
+from tfdeploy.backends.planning import DependencyRequest, Rendered
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import compiled_application, version
 from tfdeploy.errors import BackendError
@@ -61,7 +60,7 @@ _MACHINE = platform.node().partition(".")[0] or "localhost"
 
 
 class ToyPlanner:
-    """The contract is `backends.base.Planner`."""
+    """The contract is `backends.planning.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]) -> str:
         return str(state_folder() / "toys" / folder)

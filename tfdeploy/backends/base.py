@@ -1,34 +1,22 @@
 """The contracts of a backend, and the types that cross them.
 
-A backend is a record of five small contracts (`Backend`): `Planner`, `TaskRunner`, `TaskAccess`, `Discovery` and, where it
-creates machines, `MachineProvider`. None of them keeps state in memory: each call gets the `ClusterRef` of the cluster that it is
-about. A delete treats "not found" as success. What a `TaskRunner` gets and returns is plain JSON, because it goes through
-Pulumi's state. `docs/backends.md` describes how to add a backend.
+A backend is a record of five small contracts (`backend.Backend`): `Planner`, `TaskRunner`, `TaskAccess`, `Discovery` and, where it
+creates machines, `MachineProvider`. Those that only plans need are in `planning`. None of them keeps state in memory: each call
+gets the `ClusterRef` of the cluster that it is about. A delete treats "not found" as success. What a `TaskRunner` gets and
+returns is plain JSON, because it goes through Pulumi's state. `docs/backends.md` describes how to add a backend.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
-    import pulumi
-
-    from ..agent.json_data import JsonData
     from ..agent.record.record import RecordView, ViewRequest
     from ..agent.task_dump import TaskDump
     from ..outputs import CostSummary
-    from ..plan.change import Change
-    from ..plan.inventory import Inventory, PlaceRef
-    from ..plan.plan import Plan
-    from ..plan.replacement import Replacement
-    from ..plan.retained_data import RetainedData
-    from ..plan.scheduler import Machine
-    from ..spec.cluster import ClusterSpec
+    from ..plan.inventory import PlaceRef
     from .connection import Connect, Connection
-
-InventoryT = TypeVar("InventoryT", bound="Inventory")
-"""What a backend reports that exists: a subclass of `Inventory` has what only its own planner reads."""
 
 CONTROLLER = "controller"
 """The controller's hostname. No task has it: a task's hostname ends with a number."""
@@ -115,39 +103,7 @@ class RunOutputs(TypedDict):
     train_dir: NotRequired[str]
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """What a plan becomes on one backend. Made once by `Planner.render`."""
-
-    tasks: "Mapping[str, JsonData]" = field(default_factory=dict)
-    """Hostname to what `TaskProps.container` has as JSON. Empty where tasks are processes."""
-    controller: "JsonData | None" = None
-    """What `RunProps.container` has as JSON; None where the controller is a process."""
-    changes: "tuple[Change | str, ...]" = ()
-    """What an update would change in tasks and machines that exist; and what it costs."""
-    retained: "tuple[RetainedData, ...]" = ()
-    """Each place that has data of the cluster or will have it, and whether `pulumi destroy` keeps it."""
-    replacement: "Replacement | None" = None
-    """What happens with the run where machines are replaced."""
-
-
-@dataclass(frozen=True)
-class DependencyRequest(Generic[InventoryT]):
-    """What `Planner.register_dependencies` registers for."""
-
-    name: str
-    """The prefix of the resources' names."""
-    cluster: ClusterRef
-    spec: "ClusterSpec"
-    plan: "Plan"
-    inventory: InventoryT
-    token: "pulumi.Output[str]"
-    secrets: Mapping[str, "pulumi.Input[str]"]
-    opts: "pulumi.ResourceOptions"
-
-
-@dataclass(frozen=True)
-class EngineTask:
+class EngineTask(NamedTuple):
     """What the engine itself reports of a task's launcher."""
 
     alive: bool
@@ -165,31 +121,29 @@ class MachineCost(TypedDict):
     spent: float | None
 
 
-@dataclass(frozen=True)
-class ObservedCost:
+class ObservedCost(NamedTuple):
     """What the machines of a cluster cost, as of the last observation."""
 
     total: "CostSummary | None" = None
     """The output `cost`, but for what the plan knows; None where nothing is billed."""
-    machines: Mapping[str, MachineCost] = field(default_factory=dict)
+    machines: Mapping[str, MachineCost] = MappingProxyType({})
     billed: Sequence[tuple[float, float, float | None]] = ()
     """Begin, end and price per hour of each instance that existed."""
 
 
-@dataclass(frozen=True)
-class ObservedMachines:
+class ObservedMachines(NamedTuple):
     """What is observed of a cluster's machines."""
 
-    statuses: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = MappingProxyType({})
     """Machine to its status, where that is not `others`."""
     others: str = "connected"
     """The status of the machines that `statuses` does not list."""
-    addresses: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = MappingProxyType({})
     """Machine to its public address, where it has one."""
-    cost: ObservedCost = field(default_factory=ObservedCost)
-    failures: Mapping[str, str] = field(default_factory=dict)
+    cost: ObservedCost = ObservedCost()
+    failures: Mapping[str, str] = MappingProxyType({})
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
-    remedies: Mapping[str, str] = field(default_factory=dict)
+    remedies: Mapping[str, str] = MappingProxyType({})
     """Machine that does not respond to what the user can do, so that its tasks start elsewhere."""
     problems: tuple[str, ...] = ()
     """Why machines could not be observed, in sentences."""
@@ -227,8 +181,7 @@ class ObservedState:
         return not self.engine and (self.engine == {} or statuses == {GONE})
 
 
-@dataclass(frozen=True)
-class DiscoveredCluster:
+class DiscoveredCluster(NamedTuple):
     """One cluster that was discovered by its labels, tags or folders alone."""
 
     cluster: ClusterRef
@@ -244,8 +197,7 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 """The result of a check."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """The result of checking one thing that a backend needs."""
 
     what: str
@@ -253,43 +205,6 @@ class Check:
     detail: str
     remedy: str = ""
     """What to do, where it is not."""
-
-
-class Planner(Protocol[InventoryT]):
-    """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
-
-    def home(self, folder: str, spec: "ClusterSpec", providers: "Mapping[str, pulumi.ProviderResource]") -> str:
-        """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
-        `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
-
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> InventoryT:
-        """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
-        this computer.
-
-        Raises:
-            SpecError: an argument names something that does not exist.
-            Unreachable: the place does not respond.
-        """
-
-    def validate(
-        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT, code_files: Sequence[str]
-    ) -> Sequence[str]:
-        """Refuse a plan that cannot work, before anything is created; the warnings about the rest.
-
-        Raises:
-            SpecError: with the argument, what is wrong with it, and what to do.
-        """
-
-    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT) -> Rendered:
-        """What each task's process, service or instance will be, and what that changes.
-
-        Raises:
-            SpecError: an argument is not valid.
-        """
-
-    def register_dependencies(self, request: DependencyRequest[InventoryT]) -> Mapping[str, Mapping[str, Any]]:
-        """Register, with Pulumi, what tasks and controller need before they can be created. Job to its `TaskProps.dependencies`, with
-        Pulumi's outputs among the values."""
 
 
 class TaskRunner(Protocol):
@@ -327,28 +242,7 @@ class TaskRunner(Protocol):
         """Remove all that belongs to the cluster, even after an interrupted update; a sentence about what is retained."""
 
 
-class MachineProvider(Protocol):
-    """Creates the machines that tasks run on. Only a backend that rents machines has one."""
-
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "tuple[Sequence[Machine], Sequence[str]]":
-        """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
-        exist, but are not needed."""
-
-    def register(self, request: DependencyRequest[Any]) -> Any:
-        """Register the machines with Pulumi; the resource that exists when they form a cluster."""
-
-    def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
-        """The machines as they are now; where the place does not respond, `problems` reports it. For a preview it writes nothing."""
-
-    def verify(self, cluster: ClusterRef, place_id: str) -> None:
-        """Check that this is the place with the cluster's machines, before any is deleted. SpecError: it is another one."""
-
-    def delete_all(self, cluster: ClusterRef, retain: Retain) -> str:
-        """Remove machines, disks and networks; a sentence about what is retained."""
-
-
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """How this computer connects to a task."""
 
     host: str
@@ -359,8 +253,7 @@ class Route:
     """Whether this computer reaches that address too."""
 
 
-@dataclass(frozen=True)
-class TaskUsage:
+class TaskUsage(NamedTuple):
     """What a task uses now: processors, such as 1.5, and bytes of memory."""
 
     cpus: float
@@ -411,47 +304,13 @@ class TaskAccess(Protocol):
         """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""
 
 
-@dataclass(frozen=True)
-class Discovery:
+class Discovery(NamedTuple):
     """What a backend reports without a cluster. A place is as in `ClusterRef.home`; empty for where its own tools would search."""
 
     discover: Callable[[str], Sequence[DiscoveredCluster]]
     """All clusters at a place; raises Unreachable where the place does not respond."""
     health: Callable[[str], Sequence[Check]]
     """Whether the backend has what it needs. It calls other services, so it takes some seconds."""
-
-
-@dataclass(frozen=True)
-class Backend:
-    """One backend. Its contracts are made when they are needed, because each of them takes long to load."""
-
-    make_planner: Callable[[], Planner[Any]]
-    make_runner: Callable[[], TaskRunner]
-    make_access: Callable[[], TaskAccess]
-    discovery: Discovery
-    heal_command: str
-    """The command that creates tasks and machines that died again."""
-    machine_provider: MachineProvider | None = None
-    describe_other_place: "Callable[[ClusterRef, PlaceRef, PlaceRef], tuple[str, str] | None]" = lambda *_: None
-    """What is wrong with another place at the address of the stored one, and what to do; None for what is so on every backend."""
-    adoption_completed_by: frozenset[str] = frozenset()
-    """The names of resources, without the prefix. Until the state has one of them, an update after an interrupted one still adopts.
-    Empty: what an update creates is the cluster's from the beginning."""
-
-    @property
-    def planner(self) -> Planner[Any]:
-        """The planner, which keeps no state."""
-        return self.make_planner()
-
-    @property
-    def runner(self) -> TaskRunner:
-        """The task runner."""
-        return self.make_runner()
-
-    @property
-    def access(self) -> TaskAccess:
-        """How a user reaches a task."""
-        return self.make_access()
 
 
 def place_title(place: "PlaceRef") -> str:

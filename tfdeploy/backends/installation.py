@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..agent.files import write_whole
-from ..agent.launch.process import start_time
 from ..errors import BackendError
 from ..paths import cluster_folder, make_private, state_folder
 from ..units import text_of_seconds
@@ -20,6 +19,8 @@ _NAMED = 3
 @contextmanager
 def noted(cluster: Mapping[str, object], packages: Sequence[str]) -> Iterator[None]:
     """Meanwhile `installing` names these packages. A disk that is full or cannot be written is ignored."""
+    from ..agent.launch.process import start_time  # takes long to load, and most calls find no note
+
     path = _folder() / f"{cluster_folder(cluster)}.{os.urandom(4).hex()}.json"
     note = {"packages": list(packages), "since": time.time(), "pid": os.getpid(), "start": start_time(os.getpid())}
     with suppress(OSError, BackendError):
@@ -40,6 +41,8 @@ def installing(cluster: Mapping[str, object], now: float) -> str:
 
 def _text(path: Path, now: float) -> str:
     """What a note reports; empty where the process that wrote it was killed."""
+    from ..agent.launch.process import start_time
+
     try:
         note = json.loads(path.read_text())
         names, seconds = [str(name) for name in note["packages"]], max(0.0, now - note["since"])

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from ..errors import SpecError
 from ..spec.backends import backend_entry, install_advice, refuse_platform
-from .base import Backend, Check, DiscoveredCluster, TaskAccess
+from .backend import Backend
+from .base import Check, DiscoveredCluster, TaskAccess
 
 
 def load(name: str) -> Backend:

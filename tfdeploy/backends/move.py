@@ -14,18 +14,18 @@ from typing import Any, NotRequired, Protocol, runtime_checkable
 
 from ..agent.control.artifact_uploads import has_uploads
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
-from ..agent.record.artifacts import (
+from ..agent.record.artifacts import RESUMABLE
+from ..agent.record.record import Record
+from ..agent.record.stored_artifact import (
     CHECKPOINT,
     CLUSTER_LIMIT,
     FILES,
     LIMIT,
     NO_MATCH,
     OTHER_MACHINE,
-    RESUMABLE,
     RUN_LIMIT,
     LeftOut,
 )
-from ..agent.record.record import Record
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..errors import BackendError, SpecError
 from ..units import text_of_size

@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import wraps
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from .exit_codes import EXIT_WORDS
 
@@ -18,8 +18,7 @@ _WHOLE_STACK = frozenset({"cluster"})
 _NO_CLUSTER = frozenset({"cwd", "stack", "cluster"})
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """One command of `tfdeploy`."""
 
     name: str
@@ -41,7 +40,7 @@ class Verb:
     """Whether the list of commands shows it."""
     successor: str = ""
     """What a former command is called now. It works for one release more."""
-    presets: Mapping[str, object] = field(default_factory=dict)
+    presets: Mapping[str, object] = MappingProxyType({})
     """The parameters of its function that a former command sets itself."""
 
     def function_with_options(self) -> Callable[..., None]:

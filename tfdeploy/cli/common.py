@@ -3,7 +3,6 @@
 import inspect
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Collection
 from enum import StrEnum
@@ -135,7 +134,16 @@ def print_prose(text: str) -> None:
 
 
 def _fitted(out: TextIO, text: str) -> str:
-    return "\n".join(wrapped(text, shutil.get_terminal_size().columns)) if out.isatty() else text
+    return "\n".join(wrapped(text, columns(out)))
+
+
+def columns(out: TextIO) -> int:
+    """The width of the terminal that `out` is; 0 if it is none."""
+    if not out.isatty():
+        return 0
+    import shutil  # takes long to load
+
+    return shutil.get_terminal_size().columns
 
 
 def print_json(document: Any) -> None:

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import select
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from ..agent.record.terminal_text import RESET, safe
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
 from ..report.tables import Table, fit, heading, kind, machine_table, screen_tables, task_table, text_table, with_ages
-from .common import has_colours, print_styled
+from .common import columns, has_colours, print_styled
 from .snapshot import LogLine
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
@@ -126,7 +125,7 @@ _STYLES = {"run": "green", "good": "green", "bad": "red", "over": "dim"}
 
 def screen_width(wide: bool = False) -> int:
     """The terminal's width in columns; 0 for no limit: without a terminal, or if the user wants all columns."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() and not wide else 0
+    return 0 if wide else columns(sys.stdout)
 
 
 def cluster_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, colours: bool = False) -> str:

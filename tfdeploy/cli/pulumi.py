@@ -3,14 +3,16 @@
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendError, CommandError, NotFound
 from ..registry import login
 from ..spec.backends import BACKENDS
+
+if TYPE_CHECKING:  # commands that only read files run nothing
+    import subprocess
 
 NO_STACK = "no stack named"
 """In the error message of `pulumi` if a stack does not exist; tests/cli compare it with the installed version."""
@@ -40,6 +42,8 @@ def pulumi(
     Raises:
         BackendError: there is no `pulumi`, no such folder, or the time limit is over.
     """
+    import subprocess
+
     try:
         return subprocess.run(
             ["pulumi", *arguments, "--non-interactive"],
@@ -61,6 +65,8 @@ def stream_pulumi(
     folder: Path, arguments: Sequence[str], print_line: Callable[[str], None], **env: str
 ) -> tuple[int, list[str]]:
     """Run `pulumi` in a folder and print its lines as they come. Returns the exit code and all lines."""
+    import subprocess
+
     try:
         process = subprocess.Popen(
             ["pulumi", *arguments, "--non-interactive"],

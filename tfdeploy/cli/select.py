@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import registry
 from ..backends.base import ClusterRef, DiscoveredCluster
@@ -28,8 +27,7 @@ Place = tuple[str, str]
 """A backend, and the address, region or folder to search there."""
 
 
-@dataclass(frozen=True)
-class ClusterQuery:
+class ClusterQuery(NamedTuple):
     """The options that select a cluster, and the format of the result."""
 
     cwd: Path = Path()

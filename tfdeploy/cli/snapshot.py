@@ -3,9 +3,9 @@
 import heapq
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import registry
 from ..agent.events import Event
@@ -28,8 +28,7 @@ _LONGEST_START = 3600.0
 """In seconds. If the lock of an update cannot be seen, it has created the first task by then, even if it builds an image."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The state of one cluster at one moment."""
 
     entry: Entry
@@ -110,8 +109,7 @@ def _last_state(entry: Entry, request: ViewRequest) -> ObservedState:
     )
 
 
-@dataclass(frozen=True)
-class LogLine:
+class LogLine(NamedTuple):
     """One line that a task printed."""
 
     at: float

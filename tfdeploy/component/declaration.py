@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from .. import registry
-from ..backends.base import Backend, ClusterRef, Planner, Rendered
+from ..backends.backend import Backend
+from ..backends.base import ClusterRef
 from ..backends.load import load
+from ..backends.planning import Planner, Rendered
 from ..errors import TfdeployError
 from ..identity import (
     Identity,

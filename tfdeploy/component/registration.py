@@ -15,7 +15,8 @@ from pulumi.resource import DependencyResource
 from .. import registry
 from ..agent.json_data import JsonData
 from ..backends import stopped_record as stopped_record
-from ..backends.base import Backend, DependencyRequest
+from ..backends.backend import Backend
+from ..backends.planning import DependencyRequest
 from ..backends.zipapp import version
 from ..errors import TfdeployError, file_error
 from ..identity import refuse_other_name, refuse_second, register_identity

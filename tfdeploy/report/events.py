@@ -7,7 +7,7 @@ from typing import Any
 from ..agent import events
 from ..agent import run_state as states
 from ..agent.events import Event
-from ..agent.record import artifacts
+from ..agent.record import stored_artifact as artifacts
 from ..agent.run_state import ReachedMetric, RunResult, TaskExit, TaskState
 from ..units import dollars, named, text_of_number, text_of_seconds, text_of_size
 

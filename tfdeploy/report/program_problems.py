@@ -4,8 +4,8 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ..agent.control.elastic import optional_workers
 from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
@@ -67,8 +67,7 @@ _ERROR = re.compile(
 """The line of an error where there is no traceback: of argparse, absl, click, tfdeploy or C++."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One or two sentences about a task, a machine, or the cluster."""
 
     about: str
@@ -81,8 +80,7 @@ class Finding:
     """Whether it is a problem."""
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """A task that failed, in the words of its program."""
 
     hostname: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..agent.record.terminal_text import plain
 from ..units import text_of_number, text_of_seconds
@@ -41,8 +41,7 @@ _MAX_LOSSES = 4096
 """How many values of a loss are stored; every other one is dropped when there are more."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """The progress of one task's training at one moment."""
 
     step: float | None = None

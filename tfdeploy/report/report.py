@@ -7,8 +7,8 @@ from typing import Any
 from ..agent import run_state as states
 from ..agent.control.end_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.control.start_barrier import tasks_not_ready
-from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.metric_values import number_in
+from ..agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.terminal_text import shown_text
 from ..agent.run_state import RunState, TaskState
 from ..agent.task_command import shown_command

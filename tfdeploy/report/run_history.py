@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..agent.control.elastic import optional_workers
-from ..agent.record.artifacts import CHECKPOINT, StoredArtifact
+from ..agent.record.stored_artifact import CHECKPOINT, StoredArtifact
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..agent.task_command import shown_command

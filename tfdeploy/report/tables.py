@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..agent import run_state as states
 from ..outputs import MachineRow, TaskRow
@@ -51,8 +50,7 @@ _GAP, _NARROW_GAP = 3, 2
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table with text in its cells; shown as plain text, in a terminal and on the page."""
 
     title: str
@@ -97,12 +95,12 @@ def _is_informative(machines: Sequence[MachineRow]) -> bool:
 def without_empty_columns(table: Table, hidden: Sequence[str] = ()) -> Table:
     """The table without these columns and those that have no text."""
     columns = [name for name in table.columns if name not in hidden and any(row[name] for row in table.rows)]
-    return replace(table, columns=columns) if columns else table
+    return table._replace(columns=columns) if columns else table
 
 
 def with_ages(table: Table, now: float) -> Table:
     """The table with the age of each task instead of the time of its creation."""
-    return replace(table, rows=[{**row, "created": ago(row["created"], now)} for row in table.rows])
+    return table._replace(rows=[{**row, "created": ago(row["created"], now)} for row in table.rows])
 
 
 def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str:
@@ -196,6 +194,6 @@ def _spent(machine: MachineRow) -> str:
 def _with_short_commands(table: Table) -> Table:
     if "command" not in table.columns:
         return table
-    return replace(
-        table, rows=[{**row, "command": _cut(row["command"].replace("\n", " "), _COMMAND_LENGTH)} for row in table.rows]
+    return table._replace(
+        rows=[{**row, "command": _cut(row["command"].replace("\n", " "), _COMMAND_LENGTH)} for row in table.rows]
     )

@@ -16,10 +16,11 @@ from pathlib import Path
 import pulumi
 
 from ..agent.polling import pause_after
-from ..agent.record.artifacts import CHECKPOINT
 from ..agent.record.record import RecordFormatError, ViewRequest
+from ..agent.record.stored_artifact import CHECKPOINT
 from ..agent.run_state import FAILED, RUNNING, SUCCEEDED, TENSORBOARD, UNKNOWN
-from ..backends.base import Backend, ClusterRef
+from ..backends.backend import Backend
+from ..backends.base import ClusterRef
 from ..errors import BackendError
 from ..outputs import TaskRow
 from ..plan.plan import Plan
@@ -269,7 +270,7 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     display = LiveDisplay()
     width = display.text_columns
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
-    progress = replace(progress_of(latest), losses=())  # of the last lines alone a curve is flat
+    progress = progress_of(latest)._replace(losses=())  # of the last lines alone a curve is flat
     facts = summary(latest, progress, str(Path.home()), width, with_cause=not has_failed)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
     pulumi.log.info("\n".join([name, tables, "", facts, *more]).rstrip())

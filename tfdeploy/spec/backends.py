@@ -1,19 +1,18 @@
 """The table of backends. Pure: modules are named here, not imported."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import SpecError
 
 _PLATFORMS = {"darwin": "macOS", "win32": "Windows"}
 
 
-@dataclass(frozen=True)
-class BackendEntry:
+class BackendEntry(NamedTuple):
     """What one backend can do."""
 
     module: str
-    """The module that has `BACKEND`, a `backends.base.Backend`."""
+    """The module that has `BACKEND`, a `backends.backend.Backend`."""
     groups: tuple[str, ...] = ()
     """The groups of arguments that it uses; other groups are validated and left out."""
 

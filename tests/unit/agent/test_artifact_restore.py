@@ -7,7 +7,8 @@ import pytest
 
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifact_restore import restorable, restored_path, without_restored
-from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, KERAS, Artifact, ArtifactFile
+from tfdeploy.agent.record.artifacts import Artifact, ArtifactFile
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, KERAS
 
 
 def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:

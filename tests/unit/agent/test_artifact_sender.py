@@ -10,7 +10,7 @@ import pytest
 
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
-from tfdeploy.agent.record.artifacts import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
+from tfdeploy.agent.record.stored_artifact import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
 from tfdeploy.agent.sync import UploadRequest
 from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted, storage_of
 

@@ -10,7 +10,8 @@ import pytest
 from tfdeploy.agent.record import artifact_precedence, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
 from tfdeploy.agent.record.artifact_store import ArtifactStore, UploadUnknown
-from tfdeploy.agent.record.artifacts import (
+from tfdeploy.agent.record.artifacts import relative_checkpoint
+from tfdeploy.agent.record.stored_artifact import (
     CLUSTER_LIMIT,
     LIMIT,
     MAX_BYTES,
@@ -18,7 +19,6 @@ from tfdeploy.agent.record.artifacts import (
     OTHER_MACHINE,
     RUN_LIMIT,
     LeftOut,
-    relative_checkpoint,
 )
 
 RUN = "0123456789ab"

@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.agent.record import artifacts
+from tfdeploy.agent.record import stored_artifact
 from tfdeploy.agent.record.artifacts import (
-    BAD_NAME,
     DEFAULT_PATTERNS,
-    LIMIT,
-    NO_MATCH,
-    OUTSIDE,
     Artifact,
     ArtifactFile,
     FileInfo,
-    LeftOut,
     choose,
     glob_pattern,
     limited,
@@ -25,6 +20,7 @@ from tfdeploy.agent.record.artifacts import (
     relative_checkpoint,
 )
 from tfdeploy.agent.record.record_files import is_valid_name
+from tfdeploy.agent.record.stored_artifact import BAD_NAME, LIMIT, NO_MATCH, OUTSIDE, LeftOut
 from tfdeploy.agent.transport import artifact_sender
 
 
@@ -222,4 +218,4 @@ def test_a_folder_is_searched_without_what_is_outside_of_it_or_tfdeploys(
     monkeypatch.setattr(artifact_sender, "_MAX_SCANNED", 2)
     assert not artifact_sender.scan(root)[1]
     assert artifact_sender.scan(tmp_path / "nothing") == ({}, True)
-    assert artifacts.MAX_FILES == 2000
+    assert stored_artifact.MAX_FILES == 2000

@@ -20,10 +20,10 @@ from tfdeploy.agent.record.artifact_manifest import (
     save_manifest,
     stored_artifacts,
 )
-from tfdeploy.agent.record.artifacts import NOT_COPIED, LeftOut
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
 from tfdeploy.agent.record.replica import pack
+from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
 
 

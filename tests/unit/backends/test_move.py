@@ -9,18 +9,10 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifacts import (
-    CHECKPOINT,
-    DEFAULT_PATTERNS,
-    LIMIT,
-    NO_MATCH,
-    FileInfo,
-    LeftOut,
-    choose,
-    relative_checkpoint,
-)
+from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS, FileInfo, choose, relative_checkpoint
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_import import ImportRequest
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.agent.run_state import (
     FAILED,
     MOVED,

@@ -26,11 +26,11 @@ from tfdeploy.agent.record.artifact_manifest import (
     save_manifest,
     stored_artifacts,
 )
-from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import pack
+from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends import controller_calls, record_copy, record_view

@@ -10,7 +10,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifacts import CHECKPOINT, LIMIT, LeftOut
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
 from tfdeploy.agent.run_state import (
     FAILED,
     MOVED,

@@ -84,7 +84,7 @@ def test_only_what_is_known_to_belong_to_none_is_left_over(
 def test_volumes_that_destroy_was_to_leave_are_kept_on_purpose(
     entry: Entry, has: dict[str, int], stack: StackState, state: str
 ) -> None:
-    assert ownership(replace(FOUND, has=has), entry, stack, LONG_AGO).state == state
+    assert ownership(FOUND._replace(has=has), entry, stack, LONG_AGO).state == state
 
 
 def test_the_clusters_in_a_stack_are_those_that_have_a_cleanup_there() -> None:
@@ -95,8 +95,8 @@ def test_the_clusters_in_a_stack_are_those_that_have_a_cleanup_there() -> None:
 @pytest.mark.parametrize(("since", "state"), [(1.0, LEFTOVER), (2.5, UNKNOWN)])
 def test_what_was_created_after_ones_own_was_destroyed_is_somebody_elses(since: float, state: str) -> None:
     destroyed, keeps = replace(ENTRY, ended=2.0), replace(KEEPS, ended=2.0)
-    assert ownership(replace(FOUND, since=since), destroyed, StackState(), LONG_AGO).state == state
-    volumes = replace(FOUND, since=since, has={"volume": 1})
+    assert ownership(FOUND._replace(since=since), destroyed, StackState(), LONG_AGO).state == state
+    volumes = FOUND._replace(since=since, has={"volume": 1})
     assert ownership(volumes, keeps, StackState(), LONG_AGO).state == (RETAINED if state == LEFTOVER else UNKNOWN)
 
 
@@ -117,5 +117,5 @@ def test_even_who_names_it_may_not_delete_what_may_be_coming() -> None:
     assert reason_not_to_delete(Ownership(BUSY, "it is locked"), FOUND, LONG_AGO) == "it is locked"
     assert "pulumi destroy" in reason_not_to_delete(Ownership(IN_STACK, ""), FOUND, LONG_AGO)
     assert "by hand" in reason_not_to_delete(
-        Ownership(UNKNOWN, ""), replace(FOUND, cluster={**CLUSTER, "home": ""}), LONG_AGO
+        Ownership(UNKNOWN, ""), FOUND._replace(cluster={**CLUSTER, "home": ""}), LONG_AGO
     )

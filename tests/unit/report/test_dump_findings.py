@@ -73,7 +73,7 @@ WELL = {
         busy("worker-1", steps(rate=2.0, readings=3)),
     ],
     "lines every five minutes": [idle(f"worker-{n}", age=900.0, pause=300.0) for n in range(2)],
-    "all steps are made": [replace(idle("worker-0"), progress=replace(steps(age=300.0), step=9000.0))],
+    "all steps are made": [replace(idle("worker-0"), progress=steps(age=300.0)._replace(step=9000.0))],
     "files that are read from the memory of the machine": [busy("worker-0", faults=4000.0)],
     "a batch of five that was in the iterator": [
         with_dump(busy("worker-0", frame=NEXT), samples=[PythonThread("", [NEXT])] * 4 + [PythonThread("", [RUN])])
@@ -81,7 +81,7 @@ WELL = {
     "no step yet, while the input is prepared": [replace(busy("worker-0", frame=NEXT), progress=Progress())],
     "one that has done its part, and waits for the end of the others": [
         *ASYNC[:4],
-        replace(idle("worker-2", frame="train.py:90 in main"), progress=replace(steps(age=300.0), goal=None)),
+        replace(idle("worker-2", frame="train.py:90 in main"), progress=steps(age=300.0)._replace(goal=None)),
     ],
     "no task": [],
 }

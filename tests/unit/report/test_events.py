@@ -7,7 +7,7 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.record import artifacts
+from tfdeploy.agent.record import stored_artifact
 from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, ReachedMetric, RunResult, TaskExit
 from tfdeploy.report.events import (
     REASONS,
@@ -145,7 +145,7 @@ def test_a_run_with_tensorboard_restarts_by_request_and_a_stop() -> None:
 def test_every_reason_has_a_sentence() -> None:
     names = ("LIMIT", "CHANGED", "UNREADABLE", "OUTSIDE", "NO_MATCH", "BAD_NAME", "DISK_FULL", "WRONG_HASH")
     reasons = {
-        getattr(artifacts, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
+        getattr(stored_artifact, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
     }
     assert reasons == REASONS.keys()
     assert reason_text("of a newer version") == "of a newer version"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.record.record import RecordView, StoredLine
+from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob, RunSpec
 from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
 from tfdeploy.backends.base import EngineTask, ObservedCost, ObservedMachines, ObservedState

@@ -8,7 +8,7 @@ import pytest
 from tests.clusters import ID
 from tests.unit.cases import plan
 from tests.unit.simulation import World
-from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt

@@ -18,7 +18,8 @@ from tests.unit.simulation import World
 from tfdeploy.agent import polling
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
-from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedMachines, ObservedState
+from tfdeploy.backends.backend import Backend
+from tfdeploy.backends.base import GONE, ClusterRef, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report import update_wait
 from tfdeploy.report.report import END_SECONDS, Report
 from tfdeploy.report.update_wait import Arrival, Watch, follow, observed

@@ -304,8 +304,8 @@ class Controller:
             if run is None:
                 return
             patterns = {condition.metric: condition.pattern for condition in run.spec.until}
-            values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
-            disabled = self._record.disabled_patterns(run, patterns)
+            values = self._record.searches.logged_values(run, patterns, VIEW_SECONDS / 2)
+            disabled = self._record.searches.disabled_patterns(run, patterns)
         with self._lock:
             if self._run is not None and (self._run.spec.id, self._run.spec.until) == (run.spec.id, run.spec.until):
                 until_metrics.apply_values(self._run, values, self._now())

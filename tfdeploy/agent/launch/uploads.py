@@ -65,7 +65,7 @@ class Uploads:
 
     def _try(self, sender: "ArtifactSender") -> bool:
         """Upload once, and return whether nothing has failed."""
-        from ..record.artifacts import DISK_FULL
+        from ..record.stored_artifact import DISK_FULL
         from ..transport.artifact_sender import Interrupted
 
         try:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ..files import write_whole
-from .artifacts import CHECKPOINT, DEFAULT_PATTERNS, FILES, FileInfo, LeftOut, StoredArtifact, choose
+from .artifacts import DEFAULT_PATTERNS, FileInfo, choose
 from .record_files import is_valid_name
+from .stored_artifact import CHECKPOINT, FILES, LeftOut, StoredArtifact
 
 MANIFEST = "artifacts.json"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Collection, Iterator, List, Optional, Sequence, Tuple
 
 from .artifact_manifest import ArtifactList, ManifestArtifact, folders_of, is_complete, load_manifest, save_manifest
-from .artifacts import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES, RESUMABLE
+from .artifacts import RESUMABLE
+from .stored_artifact import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES
 
 _STEP = re.compile(r"(.*?)([0-9]{1,18})([^0-9/]*)", re.DOTALL)
 """The last number in the name of a checkpoint is its step, or its epoch: `model.ckpt-4200`, `cp-0012.ckpt`."""

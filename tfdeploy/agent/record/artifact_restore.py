@@ -20,8 +20,9 @@ from urllib.parse import quote
 from ..files import sha256_of, write_whole
 from ..transport.rpc import Client
 from .artifact_manifest import is_complete, load_manifest
-from .artifacts import FILES, OWN_FILES, Artifact, ArtifactFile
+from .artifacts import OWN_FILES, Artifact, ArtifactFile
 from .record_files import is_valid_name
+from .stored_artifact import FILES
 
 _DRAFTS = f"{OWN_FILES}restore"
 _RESTORED = f"{OWN_FILES}restored.json"

@@ -28,7 +28,7 @@ from .artifact_manifest import (
     size_of,
 )
 from .artifact_precedence import excess, has_precedence, remaining
-from .artifacts import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, RUN_LIMIT, LeftOut
+from .stored_artifact import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, RUN_LIMIT, LeftOut
 
 DRAFT_FOLDER = "artifacts.draft"
 

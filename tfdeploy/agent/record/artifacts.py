@@ -6,12 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..json_data import JsonData
 from .record_files import MAX_NAME_BYTES, is_valid_name
-
-MODEL, KERAS, CHECKPOINT, WEIGHTS, FILES = "model", "keras", "checkpoint", "weights", "files"
-"""Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, weights or a model in HDF5,
-other files."""
+from .stored_artifact import BAD_NAME, CHECKPOINT, FILES, KERAS, LIMIT, MODEL, NO_MATCH, OUTSIDE, WEIGHTS, LeftOut
 
 RESUMABLE = (CHECKPOINT, KERAS, WEIGHTS)
 """What a program can continue from."""
@@ -30,26 +26,6 @@ DEFAULT_PATTERNS = (
     "**/*.hdf5",
     "**/*.weights.json",
 )
-
-MAX_BYTES, MAX_FILES = 2 << 30, 2_000
-"""The limits of one run."""
-
-LIMIT, CHANGED, UNREADABLE, OUTSIDE, NO_MATCH, BAD_NAME, DISK_FULL, WRONG_HASH, OTHER_MACHINE, CLUSTER_LIMIT = (
-    "limit",
-    "changed",
-    "unreadable",
-    "outside",
-    "no_match",
-    "bad_name",
-    "disk_full",
-    "wrong_hash",
-    "other_machine",
-    "cluster_limit",
-)
-"""Why something is left out."""
-
-RUN_LIMIT, NOT_COPIED = "run_limit", "not_copied"
-"""Later uploads of its run have taken its room; it was not on the user's computer when the run moved from a place that was lost."""
 
 _SAVED_MODEL, _CHECKPOINT, _KERAS, _INDEX = "saved_model.pb", "checkpoint", ".keras", ".index"
 
@@ -107,30 +83,6 @@ class Artifact:
     def size(self) -> int:
         """In bytes."""
         return sum(file.size for file in self.files)
-
-
-@dataclass(frozen=True)
-class LeftOut(JsonData):
-    """What is not uploaded, and why."""
-
-    name: str
-    size: int
-    reason: str
-    machine: str = ""
-
-
-@dataclass(frozen=True)
-class StoredArtifact(JsonData):
-    """An artifact in a record, as a view shows it."""
-
-    kind: str
-    name: str
-    size: int
-    machine: str = ""
-    path: str = ""
-    """Where it is below the folder of artifacts: a folder, a file, or the file `checkpoint`."""
-    is_complete: bool = True
-    """Whether this record has all of its files: a copy gets them in parts."""
 
 
 def choose(

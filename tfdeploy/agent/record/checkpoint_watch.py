@@ -7,7 +7,8 @@ writes each checkpoint under the same name replaces one file after another: it i
 import re
 from typing import Dict, List, Sequence, Union
 
-from .artifacts import CHECKPOINT, Artifact, LeftOut
+from .artifacts import Artifact
+from .stored_artifact import CHECKPOINT, LeftOut
 
 LOOK_SECONDS = 2.0
 """The shortest time between two looks at `train_dir`, unless uploads may follow each other faster."""

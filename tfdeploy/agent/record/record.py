@@ -17,26 +17,24 @@
 import json
 import os
 import re
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..control.end_policy import deciding_tasks
-from ..control.until_metrics import LoggedValue
-from ..events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
+from ..events import RECORD_DAMAGED, Event
 from ..files import write_whole
 from ..json_data import JsonData
-from ..run_state import DEAD, RESTARTING, WORKERS, RunState
+from ..run_state import DEAD, RESTARTING, RunState
 from ..transport.rpc import PROTOCOL
 from . import event_log, run_dumps
-from .artifact_manifest import MANIFEST, stored_artifacts
-from .artifacts import LeftOut, StoredArtifact
 from .log_lines import Log
-from .log_matches import LogMatches
-from .pattern_process import PATTERN_SECONDS
+from .stored_artifact import LeftOut, StoredArtifact
+
+if TYPE_CHECKING:
+    from .run_metrics import RunMetrics
 
 FORMAT = "2"
 """The version of the record's format. Version 1 had events as sentences, and no file `format`."""
@@ -63,15 +61,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 _STATE_FILES = ("run_state.json", "run_state.copy")
 
-_MATCHES_FILE = "metrics.json"
-"""In a copy: how far the metrics were read."""
-
-_MAX_PATTERN_SETS = 4
-"""How many sets of patterns are searched in parallel, as for users with different programs."""
-
-_MAX_SLOW_TASKS = 3
-"""A pattern that takes too long in the output of so many tasks is not tried for the others: they could be a thousand."""
-
 MAX_RUNS = 50
 """How many runs of a cluster are stored; the oldest are deleted first."""
 
@@ -83,8 +72,7 @@ _MAX_FAILURES = 5
 """Of so many failed tasks, the first ones."""
 
 
-@dataclass(frozen=True)
-class StoredLine:
+class StoredLine(NamedTuple):
     """One line of a task's output, as a view has it."""
 
     at: float
@@ -150,7 +138,6 @@ class Record:
         self._stores_matches = stores_matches
         self._saved: Dict[str, Dict[str, Any]] = {}
         self._logs: Dict[Tuple[str, str], Log] = {}
-        self._matches: Dict[str, Dict[str, LogMatches]] = {}
 
     def run_folder(self, run_id: str) -> Path:
         """The folder of one run."""
@@ -257,6 +244,8 @@ class Record:
         if len(excess) <= MAX_RUNS:
             return
         excess.sort(key=lambda run_id: self.run_folder(run_id).stat().st_mtime)
+        import shutil  # takes the command long to load
+
         for run_id in excess[:-MAX_RUNS]:
             shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
 
@@ -336,89 +325,16 @@ class Record:
         path = self.folder / "alive"
         return path.stat().st_mtime if path.exists() else 0.0
 
+    @cached_property
+    def searches(self) -> "RunMetrics":
+        """What was searched for metrics."""
+        from .run_metrics import RunMetrics  # the command gets metrics from the controller
+
+        return RunMetrics(self, self._stores_matches)
+
     def metrics(self, run: RunState, patterns: Dict[str, str], seconds: float = float("inf")) -> Dict[str, str]:
-        """The last match of each pattern in this run: in the output of the deciding tasks, in order, else of the other tasks.
-        A pattern that takes too long in the output of `_MAX_SLOW_TASKS` tasks is searched for in no further task, except the first.
-
-        Where `seconds` are not enough to search all new lines, the next call continues.
-        """
-        if not patterns:
-            return {}
-        order = _search_order(run)
-        values: Dict[str, str] = {}
-        deadline = time.monotonic() + seconds
-        matches = self._matches_of(run.spec.id, patterns)
-        before = {name: searched.to_dict() for name, searched in matches.items()} if self._stores_matches else {}
-        for hostname in order:
-            if hostname not in matches:
-                matches[hostname] = LogMatches(self.log(run.spec.id, hostname), patterns)
-            excess = {
-                name
-                for name, slow in _slow_tasks(matches).items()
-                if len(slow) >= _MAX_SLOW_TASKS and hostname not in (order[0], *slow)
-            }
-            values = {**matches[hostname].latest(deadline, excess), **values}
-        if self._stores_matches:
-            self._store_matches(run.spec.id, patterns, matches, before)
-        return values
-
-    def logged_values(self, run: RunState, patterns: Dict[str, str], seconds: float) -> Dict[str, LoggedValue]:
-        """The same in lines that have ended, with the task, its attempt and the step that belong to each value. A value is missing
-        while lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
-        self.metrics(run, patterns, seconds)
-        matches = self._matches_of(run.spec.id, patterns)
-        values: Dict[str, LoggedValue] = {}
-        unknown: Set[str] = set()
-        for hostname in _search_order(run):
-            searched = matches.get(hostname)
-            if searched is None or not searched.is_at_end:
-                break
-            unknown |= searched.unsearched
-            for name, match in searched.in_whole_lines.items():
-                if name not in unknown:
-                    values.setdefault(name, LoggedValue(hostname, match.attempt, match.text, match.step))
-        return values
-
-    def disabled_patterns(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
-        """Which of these patterns are switched off: one event for each, with the name as `state`."""
-        matches = self._matches_of(run.spec.id, patterns)
-        warnings = [event for event in _pattern_warnings(matches, patterns) if event.kind == PATTERN_DISABLED]
-        return list({event.state: event for event in warnings}.values())
-
-    def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
-        """What was searched so far, by hostname."""
-        key = json.dumps([run_id, patterns], sort_keys=True)
-        if key not in self._matches:
-            while len(self._matches) >= _MAX_PATTERN_SETS:
-                del self._matches[next(iter(self._matches))]
-            stored = self._stored_matches(run_id, patterns) if self._stores_matches else {}
-            self._matches[key] = {
-                hostname: LogMatches(self.log(run_id, hostname), patterns, state) for hostname, state in stored.items()
-            }
-        return self._matches[key]
-
-    def _stored_matches(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, Any]:
-        """The states of an earlier process; empty where it had other patterns or another record, or where they are damaged."""
-        try:
-            data = json.loads((self.run_folder(run_id) / _MATCHES_FILE).read_bytes())
-            if (data["record_id"], data["patterns"]) == (self.record_id(), patterns):
-                states: Dict[str, Any] = data["tasks"]
-                for hostname, state in states.items():
-                    LogMatches(self.log(run_id, hostname), patterns, state)
-                return states
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            pass
-        return {}
-
-    def _store_matches(
-        self, run_id: str, patterns: Dict[str, str], matches: Dict[str, LogMatches], before: Dict[str, Any]
-    ) -> None:
-        states = {name: searched.to_dict() for name, searched in matches.items() if searched.is_complete}
-        if states == before or not self.run_folder(run_id).exists():
-            return
-        data = {"record_id": self.record_id(), "patterns": patterns, "tasks": states}
-        with suppress(OSError):
-            write_whole(self.run_folder(run_id) / _MATCHES_FILE, json.dumps(data))
+        """`RunMetrics.latest`, for any number of patterns."""
+        return self.searches.latest(run, patterns, seconds) if patterns else {}
 
     def view(self, request: ViewRequest, run: Optional[RunState], seconds: float = float("inf")) -> RecordView:
         """The view of the current run `run`: as the controller has it, or as it was saved last. Metrics take at most `seconds`."""
@@ -436,6 +352,8 @@ class Record:
         }
         metrics = self.metrics(run, request.metrics, seconds)
         events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
+        from .artifact_manifest import MANIFEST, stored_artifacts
+
         try:
             artifacts, left_out = stored_artifacts(self.run_folder(run_id))
         except OSError as error:
@@ -450,36 +368,4 @@ class Record:
             for hostname, count in damaged.items()
             if count
         ]
-        return warnings + (_pattern_warnings(self._matches_of(run.spec.id, patterns), patterns) if patterns else [])
-
-
-def _search_order(run: RunState) -> List[str]:
-    """The hostnames of the training tasks: those that decide the result, then workers, then the others. The first that has logged a
-    metric has its value."""
-    deciding = [task.hostname for task in deciding_tasks(run)]
-    tasks = sorted(run.training_tasks, key=lambda task: (task.hostname not in deciding, task.job not in WORKERS))
-    return [task.hostname for task in tasks]
-
-
-def _slow_tasks(matches: Dict[str, LogMatches]) -> Dict[str, List[str]]:
-    """Name of a pattern that takes too long to the tasks with such output."""
-    slow: Dict[str, List[str]] = {}
-    for hostname, searched in matches.items():
-        for name in searched.slow:
-            slow.setdefault(name, []).append(hostname)
-    return slow
-
-
-def _pattern_warnings(matches: Dict[str, LogMatches], patterns: Dict[str, str]) -> List[Event]:
-    """Which patterns take too long, and in the output of which tasks."""
-    warnings = []
-    for name, hostnames in _slow_tasks(matches).items():
-        reason = f"its pattern takes more than {PATTERN_SECONDS:g} s: {patterns[name]}"
-        slow = {hostname: matches[hostname].slow[name] for hostname in hostnames}
-        for hostname, pattern in slow.items():
-            kind = PATTERN_DISABLED if pattern.is_disabled else PATTERN_SLOW
-            warnings.append(Event(kind, pattern.at, hostname, state=name, reason=reason))
-        if len(hostnames) >= _MAX_SLOW_TASKS:
-            at = max(pattern.at for pattern in slow.values())
-            warnings.append(Event(PATTERN_DISABLED, at, tasks=hostnames, state=name, reason=reason))
-    return warnings
+        return warnings + (self.searches.warnings(run.spec.id, patterns) if patterns else [])

@@ -40,7 +40,6 @@ from .artifact_manifest import (
     size_of,
 )
 from .artifact_store import remove_files
-from .artifacts import NOT_COPIED, LeftOut
 from .record import Record
 from .record_files import (
     PART,
@@ -54,6 +53,7 @@ from .record_files import (
     read_ranges,
 )
 from .replica import divide, pack, unpack
+from .stored_artifact import NOT_COPIED, LeftOut
 
 _FOLDER, _LIST = "import", "list.json"
 """The folder in the record with what has arrived so far."""

@@ -24,9 +24,9 @@ from .artifact_manifest import (
 )
 from .artifact_precedence import remaining
 from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
-from .artifacts import CLUSTER_LIMIT, RUN_LIMIT
 from .log_segments import SEGMENT_BYTES, Stream
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
+from .stored_artifact import CLUSTER_LIMIT, RUN_LIMIT
 
 Read = Callable[[Sequence[Range]], Sequence[bytes]]
 """The bytes of these ranges, from the first on, as far as one call returns them. A range is shorter only where the file is."""

@@ -13,23 +13,10 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Sequence, Tuple
 from urllib.parse import quote
 
 from ..record.artifact_restore import without_restored
-from ..record.artifacts import (
-    CHANGED,
-    LIMIT,
-    MAX_BYTES,
-    MAX_FILES,
-    OWN_FILES,
-    UNREADABLE,
-    WRONG_HASH,
-    Artifact,
-    ArtifactFile,
-    FileInfo,
-    LeftOut,
-    choose,
-    limited,
-)
+from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited
 from ..record.checkpoint_watch import CheckpointWatch, whole_checkpoints
 from ..record.record_files import PART
+from ..record.stored_artifact import CHANGED, LIMIT, MAX_BYTES, MAX_FILES, UNREADABLE, WRONG_HASH, LeftOut
 from ..sync import UploadRequest
 from .rpc import Client
 

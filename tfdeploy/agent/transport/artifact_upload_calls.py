@@ -9,8 +9,8 @@ from ..control.artifact_uploads import are_given_up, expire, machine_of, others_
 from ..events import Event
 from ..record.artifact_manifest import ArtifactList
 from ..record.artifact_store import ArtifactStore
-from ..record.artifacts import LeftOut
 from ..record.record import Record
+from ..record.stored_artifact import LeftOut
 from ..run_state import RunState
 
 _MAX_EVENTS = 20

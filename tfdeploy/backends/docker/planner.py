@@ -15,8 +15,9 @@ from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
-from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered
+from ..base import CONTROLLER, ClusterRef
 from ..image_content import named_image_content
+from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
 from . import containers, validate
 from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
@@ -47,7 +48,7 @@ class DockerInventory(Inventory):
 
 
 class DockerPlanner:
-    """The contract is `backends.base.Planner`."""
+    """The contract is `backends.planning.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is the engine that the spec, or the environment, names."""

@@ -8,7 +8,7 @@ retained record of a destroyed cluster is not part of a cluster.
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
@@ -141,7 +141,7 @@ def grouped(region: str, resources: Sequence[TaggedResource]) -> list[Discovered
     for found in group_by_cluster("ec2", "", model.PREFIX, resources):
         cluster: ClusterRef = {**found.cluster, "home": ssh.home(region, cluster_folder(found.cluster))}
         own = (resource.cost for resource in resources if resource.labels[model.CLUSTER_ID] == cluster["id"])
-        clusters.append(replace(found, cluster=cluster, per_hour=prices.total(own).known))
+        clusters.append(found._replace(cluster=cluster, per_hour=prices.total(own).known))
     return clusters
 
 

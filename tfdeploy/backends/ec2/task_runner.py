@@ -6,10 +6,11 @@ from dataclasses import replace
 from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
 from ...errors import BackendError, SpecError
-from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunOutputs, RunProps
+from ..base import GONE, ClusterRef, ObservedState, Retain, RunOutputs, RunProps
 from ..docker.engine.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
 from ..move import StoppedRun
+from ..planning import MachineProvider
 from ..record_copy import RecordCopy
 from . import record_bucket
 from .aws import account

@@ -3,13 +3,15 @@
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ..base import Backend, ClusterRef, Discovery, Planner, TaskAccess
+from ..backend import Backend
+from ..base import ClusterRef, Discovery, TaskAccess
 from .discover import discover_clusters, health
 from .home import parse_home
 from .task_runner import KubernetesTaskRunner
 
 if TYPE_CHECKING:
     from ...plan.inventory import PlaceRef
+    from ..planning import Planner
 
 if find_spec("kubernetes") is None:
     raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
@@ -17,7 +19,7 @@ if find_spec("kubernetes") is None:
 _runner = KubernetesTaskRunner()
 
 
-def _planner() -> Planner[Any]:
+def _planner() -> "Planner[Any]":
     from .planner import KubernetesPlanner
 
     return KubernetesPlanner()

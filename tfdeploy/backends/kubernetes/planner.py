@@ -14,8 +14,9 @@ from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.jobs import JobSpec
-from ..base import ClusterRef, DependencyRequest, Rendered
+from ..base import ClusterRef
 from ..image_content import named_image, named_image_content
+from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
 from .affinity import placement
 from .api import ApiServer
@@ -46,7 +47,7 @@ class KubernetesInventory(Inventory):
 
 
 class KubernetesPlanner:
-    """The contract is `backends.base.Planner`."""
+    """The contract is `backends.planning.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is the namespace and the API server of the context."""

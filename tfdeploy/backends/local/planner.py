@@ -25,8 +25,9 @@ from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
-from ..base import ClusterRef, DependencyRequest, Rendered
+from ..base import ClusterRef
 from ..image_content import named_image_content
+from ..planning import DependencyRequest, Rendered
 from ..record_copy import record_archive
 from . import validate
 from .paths import CLUSTERS, Places, machine_id
@@ -46,7 +47,7 @@ class LocalInventory(Inventory):
 
 
 class LocalPlanner:
-    """The contract is `backends.base.Planner`."""
+    """The contract is `backends.planning.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is its folder in the user's state folder.

@@ -9,7 +9,6 @@ import http.client
 import os
 import shlex
 import socket
-import subprocess
 import sys
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
@@ -176,6 +175,8 @@ class Supervisor:
         """Start it, unless it runs. To be called under the lock."""
         if self.running():
             return
+        import subprocess  # takes long to load
+
         places = self._places
         make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """Tasks as processes of this machine, supervised by one supervisord for each cluster."""
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from ...agent.files import write_whole
 from ...agent.record.record import Record, RecordView, ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
-from ...agent.settings import TaskSettings
 from ...agent.transport.rpc import UNIX, CallError, task_token
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root, set_aside
@@ -33,8 +31,6 @@ from ..base import (
 )
 from ..controller_calls import ControllerApi
 from ..installation import installing, noted
-from ..zipapp import compiled_application, version
-from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
 from .supervisor import Silent, Supervisor
 
@@ -55,6 +51,8 @@ class LocalTaskRunner:
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Start the task's launcher, and the controller where it does not run yet."""
+        from ..zipapp import version  # whoever only observes a cluster starts nothing
+
         places = Places(props["cluster"]["home"])
         supervisor = self.start_controller(props["cluster"], props["token"])
         folder = places.task(props["hostname"])
@@ -93,6 +91,8 @@ class LocalTaskRunner:
         """Install the requirements, submit code, secrets and run, and start the launchers that have exited."""
         places = Places(props["cluster"]["home"])
         supervisor = self.start_controller(props["cluster"], props["token"])
+        from . import requirements
+
         run = RunSpec.from_dict(props["run"])
         path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
         run = replace(run, path=path)
@@ -137,6 +137,8 @@ class LocalTaskRunner:
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
         """Stop the supervisord and every process with the cluster's mark; retain only the checkpoints, and the record unless another
         backend has it."""
+        import shutil
+
         places = Places(cluster["home"])
         if machine := other_machine(places):
             return f"nothing was deleted here: {cluster['id']} is on another computer (machine id {machine})"
@@ -181,6 +183,8 @@ class LocalTaskRunner:
 
     def start_controller(self, cluster: ClusterRef, token: str) -> Supervisor:
         """The supervisord, with the controller; both are started where they do not run."""
+        from ..zipapp import compiled_application, version
+
         places = Places(cluster["home"])
         supervisor = Supervisor(places)
         with supervisor.locked():
@@ -232,6 +236,8 @@ class LocalTaskRunner:
             yield controller
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
+        from ...agent.settings import TaskSettings
+
         folder = places.task(props["hostname"])
         settings = TaskSettings(
             hostname=props["hostname"],
@@ -259,6 +265,8 @@ class LocalTaskRunner:
             write_private(places.secrets / name, value)
 
     def _remove(self, places: Places, token: str, hostnames: Sequence[str]) -> None:
+        import shutil
+
         if hostnames:
             self._call(places, token, "/stop", {"hostnames": list(hostnames)})
         for hostname in hostnames:

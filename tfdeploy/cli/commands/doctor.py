@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def doctor(query: ClusterQuery) -> None:
     results = call_in_parallel(calls, _CHECK_SECONDS)
     rows = [row for key, result in results.items() for row in check_rows(*key, result, backend)]
     if query.as_json:
-        print_json({"backend": backend, "checks": [{"backend": row.backend, **asdict(row.check)} for row in rows]})
+        print_json({"backend": backend, "checks": [{"backend": row.backend, **row.check._asdict()} for row in rows]})
     else:
         _print(rows, backend)
     if any(row.check.state == FAIL for row in rows):

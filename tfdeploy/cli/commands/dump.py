@@ -59,7 +59,7 @@ def dump(
     if query.as_json:
         print_json(
             {
-                "findings": [asdict(finding) for finding in findings],
+                "findings": [finding._asdict() for finding in findings],
                 "tasks": [_to_dict(sight) for sight in sights],
                 "traffic": [asdict(item) for item in moved],
             }

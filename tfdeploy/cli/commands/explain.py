@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -48,9 +47,9 @@ def explain(
         found = _dumped(snapshot, hostname)
     findings = [*found, *findings, *_stalled(snapshot, bool(found))]
     if snapshot.entry.cluster["project"] == PROJECT:
-        findings = [replace(finding, remedy=in_words_of_run(finding.remedy)) for finding in findings]
+        findings = [finding._replace(remedy=in_words_of_run(finding.remedy)) for finding in findings]
     if query.as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json([finding._asdict() for finding in findings])
     else:
         print_findings(findings)
     if any(finding.wrong for finding in findings):

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,7 +177,7 @@ def _with_words(discovered: DiscoveredCluster, entry: Entry | None) -> Discovere
         return discovered
     stored = entry.cluster
     cluster: ClusterRef = {**discovered.cluster, "project": stored["project"], "stack": stored["stack"]}
-    return replace(discovered, cluster=cluster)
+    return discovered._replace(cluster=cluster)
 
 
 def _interrupted_run(discovered: DiscoveredCluster) -> Call | None:

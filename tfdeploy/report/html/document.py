@@ -4,7 +4,7 @@ import base64
 import datetime
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -53,7 +53,7 @@ def task_columns(tasks: Table, elsewhere: Collection[str] = ()) -> Table:
     others = [name for name in tasks.columns if name not in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]
     columns = [name for name in (*_FIRST_COLUMNS, *others, *_LAST_COLUMNS) if name in tasks.columns]
     repeated = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
-    return replace(tasks, columns=[name for name in columns if name not in repeated])
+    return tasks._replace(columns=[name for name in columns if name not in repeated])
 
 
 def table(content: Table) -> Html:

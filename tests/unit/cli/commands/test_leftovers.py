@@ -199,7 +199,7 @@ def test_the_question_says_whose_it_is_and_how_old(
 ) -> None:
     known(world, tmp_path, cluster("a"), ended=1.0)
     created = time.time() - 2 * 86400
-    world.found[0] = replace(world.found[0], since=created, cluster={**world.found[0].cluster, "owner": "ben@lab"})
+    world.found[0] = world.found[0]._replace(since=created, cluster={**world.found[0].cluster, "owner": "ben@lab"})
     monkeypatch.setattr(leftovers, "ask_to_confirm", lambda *_: None)
     leftovers.leftovers(ClusterQuery(cwd=tmp_path), delete=True)
     assert world.cleared == []
@@ -211,6 +211,6 @@ def test_the_question_says_whose_it_is_and_how_old(
 
 def test_a_cluster_of_that_name_on_another_engine_is_not_deleted(world: World, tmp_path: Path) -> None:
     known(world, tmp_path, cluster("a"), ended=1.0)
-    world.found[0] = replace(world.found[0], cluster={**cluster("a"), "home": "tcp://another:1"})
+    world.found[0] = world.found[0]._replace(cluster={**cluster("a"), "home": "tcp://another:1"})
     delete()
     assert world.cleared == []
