@@ -49,7 +49,7 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
 
 def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(training.folder / "state"))
-    (entry,) = registry.entries()
+    entry = registry.entries()[0]
     assert entry.login == training.env["PULUMI_BACKEND_URL"]
     elsewhere = training.folder / "empty"
     elsewhere.mkdir()
