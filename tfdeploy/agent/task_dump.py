@@ -55,6 +55,8 @@ class PeerConnection(SparseJsonData):
     sent: int = 0
     """Bytes that the peer has acknowledged during the interval."""
     received: int = 0
+    between: List[int] = field(default_factory=list)
+    """Bytes in both directions between one of the samples and the next."""
     is_open: bool = True
     """False while the peer has not responded to the attempt to connect."""
 
@@ -84,7 +86,11 @@ class TaskDump(SparseJsonData):
     python: List[PythonThread] = field(default_factory=list)
     """The stacks of the first process; the main thread first."""
     samples: List[PythonThread] = field(default_factory=list)
-    """The main thread at moments about 0.2 s apart."""
+    """The main thread at moments about 0.4 s apart."""
+    inputs: List[PythonThread] = field(default_factory=list)
+    """What a thread of TensorFlow runs of the program at the same moments, for its input; without frames where none does."""
+    sampling: float = 0.0
+    """Seconds between the first sample and the last."""
     notes: List[str] = field(default_factory=list)
     """What is missing, and why."""
 

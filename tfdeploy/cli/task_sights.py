@@ -11,10 +11,11 @@ from ..agent.run_state import RUNNING, RunState
 from ..agent.task_dump import TaskDump
 from ..backends.load import access
 from ..registry import Entry
-from ..report.dump_findings import TaskSight, findings
+from ..report.dump_findings import findings
 from ..report.peer_traffic import peer_names
 from ..report.program_problems import Finding
 from ..report.progress import Progress, read_progress
+from ..report.task_sight import TaskSight
 from .commands.status import WatchedCluster
 from .snapshot import Snapshot, read_lines
 

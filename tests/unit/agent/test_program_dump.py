@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import until
 from tfdeploy.agent.launch import program_dump, python_stacks, tcp_connections
 from tfdeploy.agent.launch.program_dump import take_dump
-from tfdeploy.agent.launch.python_stacks import threads_of_faulthandler, threads_of_spy
+from tfdeploy.agent.launch.python_stacks import Stacks, input_thread, threads_of_faulthandler, threads_of_spy
 from tfdeploy.agent.task_dump import PythonThread, TaskDump, Wait
 from tfdeploy.report.peer_traffic import peer_names, traffic
 
@@ -28,7 +28,8 @@ Start = Callable[[str], int]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals that are long enough for what the programs here do; without the py-spy of this computer."""
     monkeypatch.setattr(program_dump, "INTERVAL_SECONDS", 0.2)
-    monkeypatch.setattr(python_stacks, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(python_stacks, "PAUSE_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(python_stacks, "SAMPLING_SECONDS", 600.0)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
@@ -110,7 +111,10 @@ def test_the_file_of_stacks_does_not_grow(
     agrees = AGREES.replace('"w"', f'"{mode}"')
     pid = start(f"{agrees}import time\nbegin()\ntime.sleep(600)\n")
     for _ in range(4):
-        assert take_dump("worker-0", pid, tmp_path, 0).samples == [PythonThread("", ["train0.py:6 in <module>"])] * 5
+        assert (
+            take_dump("worker-0", pid, tmp_path, 0).samples
+            == [PythonThread("", ["train0.py:6 in <module>"])] * python_stacks.SAMPLES
+        )
     assert (tmp_path / "stacks.txt").stat().st_blocks * 512 <= 8192
 
 
@@ -193,7 +197,7 @@ READS = (
 def test_bytes_of_a_connection_are_those_of_the_task_at_its_other_end(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_counted: bool
 ) -> None:
-    server = start(SERVES)
+    server = start(AGREES + SERVES)
     client = start(READS.format(port=(tmp_path / "work" / "run" / "port").read_text()))
     if not is_counted:
         monkeypatch.setattr(program_dump, "counted_sockets", refuse)
@@ -207,6 +211,10 @@ def test_bytes_of_a_connection_are_those_of_the_task_at_its_other_end(
         assert (sent.hostname, sent.peer, sent.received) == ("ps-0", "worker-0", 0)
         assert (received.hostname, received.peer, received.sent) == ("worker-0", "ps-0", 0)
         assert min(sent.sent, received.received) > 4000
+        (item,) = dumps[0].connections
+        assert len(item.between) == len(dumps[0].samples) - 1 == python_stacks.SAMPLES - 1
+        assert sum(item.between) > 4000
+        assert dumps[0].sampling > 0.05
     else:
         assert traffic(dumps) == []
         assert "no bytes of connections: sock_diag: Operation not permitted" in dumps[0].notes
@@ -248,6 +256,13 @@ def test_the_main_thread_is_the_last_one_that_faulthandler_writes() -> None:
         PythonThread("", ["train.py:9 in step", "<string>:??? in <module>"]),
         PythonThread("feeder", ["/usr/lib/python3.13/queue.py:171 in get", "data/load.py:4 in f"]),
     ]
+
+
+def test_what_tensorflow_runs_for_its_input_is_seen_in_another_thread_than_the_main_one() -> None:
+    called = PythonThread("", ["train.py:4 in load", "/x/tensorflow/python/ops/script_ops.py:269 in __call__"])
+    main, other = PythonThread("", ["train.py:9 in main"]), PythonThread("", ["/x/queue.py:171 in get"])
+    assert input_thread(Stacks([main, other, called])) == PythonThread("", ["train.py:4 in load"])
+    assert input_thread(Stacks([called, other])) == PythonThread()
 
 
 def test_stacks_have_limits() -> None:

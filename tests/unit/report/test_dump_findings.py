@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tfdeploy.agent.task_dump import PeerConnection, ProcessDump, PythonThread, TaskDump, Wait
-from tfdeploy.report.dump_findings import TaskSight, findings
+from tfdeploy.report.dump_findings import findings
 from tfdeploy.report.progress import Progress
+from tfdeploy.report.task_sight import TaskSight
 
 NOW = 1_700_000_000.0
 BATCH = "train.py:33 in next_batch"

@@ -42,7 +42,7 @@ class DumpSender:
 def encoded(dump: TaskDump) -> bytes:
     """As JSON of at most `MAX_BYTES`: without stacks, then without connections, where it is longer. Pure."""
     data = dump.to_dict()
-    for name in ("python", "samples", "connections", "processes"):
+    for name in ("python", "samples", "inputs", "connections", "processes"):
         content = json.dumps(data).encode()
         if len(content) <= MAX_BYTES:
             return content

@@ -1,4 +1,4 @@
-"""Takes the dump of a program from `/proc`, over about two seconds. The program runs meanwhile."""
+"""Takes the dump of a program from `/proc`, over about five seconds. The program runs meanwhile."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, NamedTuple, Tuple
 from ..task_dump import PeerConnection, ProcessDump, TaskDump, Wait
 from .activity import members, transferred
 from .memory import memory_limit, proportional_bytes, proportional_size
-from .python_stacks import StackReader, Stacks, main_thread, take_samples
+from .python_stacks import StackReader, Stacks, input_thread, take_samples
 from .tcp_connections import Socket, counted_sockets, listed_sockets, sockets_of
 from .workdir import STACKS_FILE
 
@@ -69,15 +69,16 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
     code = _code_folder(leader, folder / "work")
     processes = [_process(pid, before[pid], after[pid], interval, sockets_after, code) for pid in lasting]
     processes.sort(key=lambda process: (process.pid != leader, -process.cpus, process.pid))
-    connections = _connections(inodes, sockets, sockets_after)
+    samples = _samples(leader, group, after, StackReader(leader, folder / STACKS_FILE, code))
+    stacks = [sample for sample in samples.stacks if sample.threads]
+    connections = _connections(inodes, sockets, sockets_after, samples.sockets)
     notes = [] if sockets_after.has_bytes else [f"no bytes of connections: {sockets_after.problem}"]
     if len(processes) > MAX_PROCESSES:
         notes.append(f"{len(processes) - MAX_PROCESSES} more processes")
     if len(connections) > MAX_CONNECTIONS:
         notes.append(f"{len(connections) - MAX_CONNECTIONS} more connections")
-    samples = _stacks(leader, after, StackReader(leader, folder / STACKS_FILE, code))
-    if samples and samples[-1].problem:
-        notes.append(f"no Python stack: {samples[-1].problem}")
+    if samples.stacks and not stacks:
+        notes.append(f"no Python stack: {samples.stacks[-1].problem}")
     return TaskDump(
         hostname,
         interval,
@@ -85,13 +86,34 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
         memory_limit(limit),
         connections[:MAX_CONNECTIONS],
         sockets_after.has_bytes,
-        samples[-1].threads if samples else [],
-        [thread for thread in map(main_thread, samples) if thread is not None],
+        stacks[-1].threads if stacks else [],
+        [sample.threads[0] for sample in stacks],
+        [input_thread(sample) for sample in stacks],
+        samples.seconds,
         notes,
     )
 
 
-def _stacks(leader: int, moments: Dict[int, _Moment], reader: StackReader) -> List[Stacks]:
+class _Samples(NamedTuple):
+    """The stacks at some moments, and the sockets of each moment."""
+
+    stacks: List[Stacks]
+    sockets: "List[_Sockets]"
+    seconds: float
+
+
+def _samples(leader: int, group: int, moments: Dict[int, _Moment], reader: StackReader) -> _Samples:
+    stacks: List[Stacks] = []
+    sockets: List[_Sockets] = []
+    begin = last = time.monotonic()
+    for sample in _stacks(leader, moments, reader):
+        last = time.monotonic()
+        stacks.append(sample)
+        sockets.append(_sockets(group))
+    return _Samples(stacks, sockets, last - begin)
+
+
+def _stacks(leader: int, moments: Dict[int, _Moment], reader: StackReader) -> Iterable[Stacks]:
     if leader not in moments:
         return []
     if moments[leader].fields[0] in ("T", "t"):
@@ -220,7 +242,9 @@ def _sockets(group: int) -> _Sockets:
     return _Sockets({}, False, problem)
 
 
-def _connections(inodes: Iterable[str], before: _Sockets, after: _Sockets) -> List[PeerConnection]:
+def _connections(
+    inodes: Iterable[str], before: _Sockets, after: _Sockets, samples: List[_Sockets]
+) -> List[PeerConnection]:
     """The connections of these sockets. One is not open only where it was not at both moments."""
     connections = []
     for inode in inodes:
@@ -230,7 +254,15 @@ def _connections(inodes: Iterable[str], before: _Sockets, after: _Sockets) -> Li
         if now.is_open:
             sent = now.sent - (earlier.sent if earlier else 0)
             received = now.received - (earlier.received if earlier else 0)
-            connections.append(PeerConnection(now.local, now.peer, sent, received))
+            connections.append(PeerConnection(now.local, now.peer, sent, received, _between(inode, samples)))
         elif earlier is not None and not earlier.is_open:
             connections.append(PeerConnection(now.local, now.peer, is_open=False))
     return sorted(connections, key=lambda item: (item.is_open, -item.sent - item.received, item.local))
+
+
+def _between(inode: str, samples: List[_Sockets]) -> List[int]:
+    """The bytes of a connection between each sample and the next; empty where it has none, or is not in all."""
+    found = [sample.by_inode[inode] for sample in samples if inode in sample.by_inode]
+    totals = [item.sent + item.received for item in found]
+    is_whole = len(found) == len(samples) and totals[:1] != totals[-1:]
+    return [after - before for before, after in zip(totals, totals[1:])] if is_whole else []

@@ -6,6 +6,7 @@ process that has this very file open and catches the signal: it ends any other. 
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -13,15 +14,19 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import List, NamedTuple, Optional
+from typing import Iterator, List, NamedTuple
 
 from ..polling import wait_until
 from ..task_dump import PythonThread
 
 SIGNAL = signal.SIGUSR2
 
-SAMPLES, PAUSE_SECONDS = 5, 0.2
-"""How often the main thread is observed, and how long it runs between."""
+SAMPLES, PAUSE_SECONDS = 10, (0.1, 0.7)
+"""How often the threads are observed, and how long they run between: equal pauses may be as long as a step, so that all samples are of
+the same point in it."""
+
+SAMPLING_SECONDS = 6.0
+"""No further sample is taken after this."""
 
 MAX_THREADS, MAX_FRAMES, _MAX_FRAME = 24, 30, 160
 _MAX_FILE = 1 << 18
@@ -29,6 +34,9 @@ _SPY_SECONDS, _WRITE_SECONDS, _POLL_SECONDS = 5.0, 1.0, 0.02
 
 _PROC = Path("/proc")
 _HEADING = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+(?: \[(.*)\])? \(most recent call first\):")
+_OF_INPUT = re.compile(r"/tensorflow/python/ops/script_ops\.py:")
+"""A frame of TensorFlow that calls a function of the program, such as one that `Dataset.from_generator` has."""
+
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
 
 
@@ -91,13 +99,19 @@ class StackReader:
         return Stacks(threads, "" if threads else "the program did not write its stacks within a second")
 
 
-def take_samples(reader: StackReader) -> "List[Stacks]":
-    """The stacks of some moments; of the first alone where there are none, or where the process did not respond."""
-    samples = [reader.read()]
-    while len(samples) < SAMPLES and samples[-1].threads:
-        time.sleep(PAUSE_SECONDS)
-        samples.append(reader.read())
-    return [sample for sample in samples if sample.threads] or samples[-1:]
+def take_samples(reader: StackReader) -> "Iterator[Stacks]":
+    """The stacks of some moments; of the first alone where there are none. It ends where the process does not respond."""
+    begin = time.monotonic()
+    for number in range(SAMPLES):
+        if number:
+            time.sleep(random.uniform(*PAUSE_SECONDS))
+        if time.monotonic() - begin > SAMPLING_SECONDS:
+            return
+        sample = reader.read()
+        if sample.threads or not number:
+            yield sample
+        if not sample.threads:
+            return
 
 
 def _read(file: Path, begin: int) -> str:
@@ -161,6 +175,10 @@ def _limited(threads: List[PythonThread]) -> List[PythonThread]:
     return [PythonThread(thread.name[:_MAX_FRAME], thread.frames[:MAX_FRAMES]) for thread in threads[:MAX_THREADS]]
 
 
-def main_thread(sample: Stacks) -> Optional[PythonThread]:
-    """The main thread of a sample; None without stacks."""
-    return sample.threads[0] if sample.threads else None
+def input_thread(sample: Stacks) -> PythonThread:
+    """What another thread than the main one runs for TensorFlow; without frames where none does. Pure."""
+    for thread in sample.threads[1:]:
+        for number, frame in enumerate(thread.frames):
+            if _OF_INPUT.search(frame):
+                return PythonThread(thread.name, thread.frames[:number])
+    return PythonThread()

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from ...agent.run_state import RUNNING
 from ...agent.task_dump import PythonThread
 from ...errors import NotFound
-from ...report.dump_findings import TaskSight
 from ...report.peer_traffic import Traffic, traffic
 from ...report.progress import rate_text, step_text
+from ...report.task_sight import TaskSight
 from ...units import moment, text_of_size
 from .. import completion
 from ..common import print_json, print_message, print_prose, print_result
@@ -48,7 +48,7 @@ def dump(
 ) -> None:
     """Show what each task does now, and what it waits for.
 
-    Launchers observe their programs for two seconds, and stop nothing. The exit code is 0 if there is no finding, else 1.
+    Launchers observe their programs for about five seconds, and stop nothing. The exit code is 0 if there is no finding, else 1.
     """
     dumped, rows, hostnames = _recorded(query, run, names or []) if run else _observed(query, names or [])
     findings = dumped.findings
