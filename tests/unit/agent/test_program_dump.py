@@ -162,6 +162,23 @@ def test_py_spy_is_used_without_a_pause_of_the_program(
     assert words == [f"dump --nonblocking --json --pid {pid}"] * python_stacks.SAMPLES
 
 
+def test_a_py_spy_that_fails_once_is_called_again(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = start("import time\nbegin()\ntime.sleep(600)\n")
+    (tmp_path / "spied.json").write_text(json.dumps(SPIED))
+    calls = f"echo x >> {tmp_path}/calls; [ $(wc -l < {tmp_path}/calls) -ne 3 ] || exit 1"
+    spy(tmp_path, monkeypatch, f"{calls}; cat {tmp_path}/spied.json")
+    dump = take_dump("worker-0", pid, tmp_path, 0)
+    assert (len(dump.samples), len(dump.inputs), dump.notes) == (
+        python_stacks.SAMPLES - 1,
+        python_stacks.SAMPLES - 1,
+        [],
+    )
+    monkeypatch.setattr(python_stacks, "SAMPLING_SECONDS", 0.0)
+    assert len(take_dump("worker-0", pid, tmp_path, 0).samples) == 1
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

@@ -70,15 +70,14 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
     processes = [_process(pid, before[pid], after[pid], interval, sockets_after, code) for pid in lasting]
     processes.sort(key=lambda process: (process.pid != leader, -process.cpus, process.pid))
     samples = _samples(leader, group, after, StackReader(leader, folder / STACKS_FILE, code))
-    stacks = [sample for sample in samples.stacks if sample.threads]
     connections = _connections(inodes, sockets, sockets_after, samples.sockets)
     notes = [] if sockets_after.has_bytes else [f"no bytes of connections: {sockets_after.problem}"]
     if len(processes) > MAX_PROCESSES:
         notes.append(f"{len(processes) - MAX_PROCESSES} more processes")
     if len(connections) > MAX_CONNECTIONS:
         notes.append(f"{len(connections) - MAX_CONNECTIONS} more connections")
-    if samples.stacks and not stacks:
-        notes.append(f"no Python stack: {samples.stacks[-1].problem}")
+    if samples.problem:
+        notes.append(f"no Python stack: {samples.problem}")
     return TaskDump(
         hostname,
         interval,
@@ -86,9 +85,9 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
         memory_limit(limit),
         connections[:MAX_CONNECTIONS],
         sockets_after.has_bytes,
-        stacks[-1].threads if stacks else [],
-        [sample.threads[0] for sample in stacks],
-        [input_thread(sample) for sample in stacks],
+        samples.stacks[-1].threads if samples.stacks else [],
+        [sample.threads[0] for sample in samples.stacks],
+        [input_thread(sample) for sample in samples.stacks],
         samples.seconds,
         notes,
     )
@@ -100,17 +99,22 @@ class _Samples(NamedTuple):
     stacks: List[Stacks]
     sockets: "List[_Sockets]"
     seconds: float
+    problem: str
+    """Why there are none; empty where there is one."""
 
 
 def _samples(leader: int, group: int, moments: Dict[int, _Moment], reader: StackReader) -> _Samples:
     stacks: List[Stacks] = []
     sockets: List[_Sockets] = []
-    begin = last = time.monotonic()
+    times: List[float] = []
+    problem = ""
     for sample in _stacks(leader, moments, reader):
-        last = time.monotonic()
-        stacks.append(sample)
-        sockets.append(_sockets(group))
-    return _Samples(stacks, sockets, last - begin)
+        problem = sample.problem
+        if sample.threads:
+            times.append(time.monotonic())
+            stacks.append(sample)
+            sockets.append(_sockets(group))
+    return _Samples(stacks, sockets, times[-1] - times[0] if times else 0.0, "" if stacks else problem)
 
 
 def _stacks(leader: int, moments: Dict[int, _Moment], reader: StackReader) -> Iterable[Stacks]:

@@ -100,18 +100,19 @@ class StackReader:
 
 
 def take_samples(reader: StackReader) -> "Iterator[Stacks]":
-    """The stacks of some moments; of the first alone where there are none. It ends where the process does not respond."""
-    begin = time.monotonic()
+    """The stacks of some moments. It ends after two without stacks, one after the other: py-spy does not always succeed while the
+    program runs."""
+    begin, is_missing = time.monotonic(), False
     for number in range(SAMPLES):
         if number:
             time.sleep(random.uniform(*PAUSE_SECONDS))
-        if time.monotonic() - begin > SAMPLING_SECONDS:
-            return
+            if time.monotonic() - begin > SAMPLING_SECONDS:
+                return
         sample = reader.read()
-        if sample.threads or not number:
-            yield sample
-        if not sample.threads:
+        yield sample
+        if is_missing and not sample.threads:
             return
+        is_missing = not sample.threads
 
 
 def _read(file: Path, begin: int) -> str:
