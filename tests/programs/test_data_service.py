@@ -1,11 +1,11 @@
 """programs/data_service trains while its data workers are killed, added and removed, and its dispatcher is killed."""
 
-import re
 from collections.abc import Callable
 from functools import partial
 
 import pytest
 
+from tests.data_service import MOST_LOST, epochs_in
 from tests.programs.program import Program
 from tests.waiting import until
 
@@ -14,8 +14,7 @@ CLUSTER, ELEMENTS = "cluster", 1000
 
 def epochs(program: Program) -> dict[int, tuple[int, int]]:
     """Number to elements and different elements of the epochs that have ended."""
-    lines = re.findall(r"^epoch (\d+): (\d+) elements, (\d+) different", program.log("worker-0", CLUSTER), re.MULTILINE)
-    return {int(number): (int(elements), int(different)) for number, elements, different in lines}
+    return epochs_in(program.log("worker-0", CLUSTER))
 
 
 def begun_epoch(program: Program) -> int:
@@ -66,7 +65,7 @@ def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(
     number = begun_epoch(program)
     kill(program, "data-worker-0")
     elements, different = ended_epoch(program, number)
-    assert elements == different >= ELEMENTS - 50, "at most once: what the worker had begun is lost"
+    assert elements == different >= ELEMENTS - MOST_LOST, "at most once: what the worker had begun is lost"
     assert ended_epoch(program, begun_epoch(program)) == everything
 
     set_workers(program, 3)
@@ -74,7 +73,7 @@ def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(
     set_workers(program, 1)
     ended_epoch(program, begun_epoch(program))
     assert ended_epoch(program, begun_epoch(program)) == everything, "an epoch does not wait for removed workers"
-    assert all(elements == different >= ELEMENTS - 50 for elements, different in epochs(program).values())
+    assert all(elements == different >= ELEMENTS - MOST_LOST for elements, different in epochs(program).values())
     assert "does not respond: the other workers complete the epoch" in program.log("data-dispatcher-0", CLUSTER)
     rows = {row["hostname"]: row["status"] for row in program.shown(CLUSTER)["tasks"]}
     assert rows == dict.fromkeys(("worker-0", "data-dispatcher-0", "data-worker-0"), "running")

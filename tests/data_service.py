@@ -1,0 +1,15 @@
+"""What the training of `programs/data_service` prints of its epochs."""
+
+import re
+
+from tests.integration.conftest import ROOT
+
+TRAIN = ROOT / "programs/data_service/train/train.py"
+MOST_LOST = 50
+"""At most so many elements are lost with a data worker that is killed: those that it had begun."""
+
+
+def epochs_in(output: str) -> dict[int, tuple[int, int]]:
+    """Number to elements and different elements of the epochs that have ended."""
+    lines = re.findall(r"^epoch (\d+): (\d+) elements, (\d+) different", output, re.MULTILINE)
+    return {int(number): (int(elements), int(different)) for number, elements, different in lines}
