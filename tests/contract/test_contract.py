@@ -21,8 +21,8 @@ for address in filter(None, os.environ.get("TFDEPLOY_STORE_HOSTS", "").split(","
     socket.create_connection(address.rsplit(":", 1), 10).close()
 counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-of_the_backend = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER", "TFDEPLOY_CHILD")
-known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in of_the_backend}
+not_of_the_run = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER", "TFDEPLOY_CHILD", "TFDEPLOY_TESTS_WITHOUT_DOCKER")
+known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in not_of_the_run}
 known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
 known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
 known["CUDA"] = os.environ["CUDA_VISIBLE_DEVICES"]
