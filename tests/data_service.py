@@ -7,6 +7,8 @@ from tests.integration.conftest import ROOT
 TRAIN = ROOT / "programs/data_service/train/train.py"
 MOST_LOST = 50
 """At most so many elements are lost with a data worker that is killed: those that it had begun."""
+IN_ANSWERS = 2
+"""At most so many are lost with the dispatcher: one for each of two data workers, which is in the journal and was not sent."""
 
 
 def epochs_in(output: str) -> dict[int, tuple[int, int]]:

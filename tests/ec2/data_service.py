@@ -2,6 +2,7 @@
 
 import subprocess
 from functools import partial
+from pathlib import Path
 
 from tests.data_service import TRAIN, epochs_in
 from tests.ec2.project import Ec2Project
@@ -38,11 +39,18 @@ def arguments(project: Ec2Project) -> str:
 
 def start(project: Ec2Project) -> None:
     """Start the cluster, with the TensorFlow of the tests."""
-    # Links: no copy of a gigabyte.
-    subprocess.run(["cp", "-al", tensorflow_packages(), project.folder / "counter" / PACKAGES], check=True)
+    copied_tensorflow(project.folder / "counter" / PACKAGES)
     project.write(arguments(project), PROGRAM)
     project.up()
     project.until_running(*TASKS)
+
+
+def copied_tensorflow(folder: Path) -> None:
+    """Have a folder with TensorFlow: links, and copies only where the file system has no links to another one."""
+    copy, paths = ["cp", "--archive", "--no-target-directory"], [tensorflow_packages(), folder]
+    linked = subprocess.run([*copy, "--link", *paths], stderr=subprocess.DEVNULL, check=False)
+    if linked.returncode != 0:
+        subprocess.run([*copy, "--remove-destination", *paths], check=True)
 
 
 def output(project: Ec2Project) -> str:
@@ -59,6 +67,13 @@ def next_epoch(project: Ec2Project) -> tuple[int, int]:
         f"the end of epoch {number}",
         seen=lambda: f"{output(project)[-1000:]}\n{project.look(50).view.logs}",
     )
+
+
+def most_lost(project: Ec2Project) -> int:
+    """How many elements an epoch has lost at most; none was visited twice."""
+    epochs = epochs_in(output(project)).values()
+    assert all(elements == different for elements, different in epochs), epochs
+    return max(ELEMENTS - elements for elements, _ in epochs)
 
 
 def journal_size(project: Ec2Project) -> int:

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from tests.box.cloud import COMMANDS
-from tests.data_service import MOST_LOST, epochs_in
+from tests.data_service import IN_ANSWERS, MOST_LOST
 from tests.docker.project import GATE, GATED
 from tests.ec2 import data_service
 from tests.ec2.project import Ec2Project
@@ -55,6 +55,8 @@ print("accuracy: 0.5")
 
 SPOT = f'{JOB}, jobs={{"worker": {{"ec2": {{"spot": True}}}}}}, ec2={{"idle_timeout": "10s"}}'
 AGAIN = f'{SPOT}, ec2={{"max_lifetime": "1h", "connectivity": "ssm", "ssh_cidrs": None}}'
+PORTS_OF_MEMBERS = {2049, 2377, 4789, 7946}
+"""Of shared files, of the Swarm, and of its overlay network."""
 POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
@@ -99,22 +101,22 @@ def test_a_worker_comes_and_goes_with_its_machine_while_the_others_continue(proj
     assert project.counts() == {"ps-0": 1, "worker-0": 1, "worker-1": 1}
 
 
-def test_tf_data_service_outlives_its_containers_and_visits_each_element_once(project: Ec2Project) -> None:
+def test_tf_data_service_outlives_its_containers_and_visits_no_element_twice(project: Ec2Project) -> None:
     runs, everything = project.box.calls("RunInstances"), data_service.EVERYTHING
     data_service.start(project)
     assert project.box.calls("RunInstances") == runs
+    assert project.ports() == {22, *PORTS_OF_MEMBERS}, "its own ports are those of the overlay network"
     assert data_service.next_epoch(project) == everything
     assert data_service.output(project).startswith("grpc://data-dispatcher-0:")
 
     data_service.kill(project, MANAGER, "data-dispatcher-0")
     assert data_service.next_epoch(project) == everything
-    assert {*epochs_in(data_service.output(project)).values()} == {everything}, "it has gone on from its journal"
+    assert data_service.most_lost(project) <= IN_ANSWERS, "it has gone on from its journal"
     assert data_service.journal_size(project) > data_service.ELEMENTS
 
     data_service.kill(project, MANAGER, "data-worker-0")
     assert data_service.next_epoch(project) == everything
-    epochs = epochs_in(data_service.output(project)).values()
-    assert all(elements == different >= data_service.ELEMENTS - MOST_LOST for elements, different in epochs), epochs
+    assert data_service.most_lost(project) <= MOST_LOST, "no more than the worker had begun"
     project.until_running(*data_service.TASKS)
     run = project.look().view.run_state
     assert run is not None
@@ -129,6 +131,7 @@ def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Proj
     project.up()
     project.until_running(*TASKS)
     assert project.described(WORKER)["InstanceLifecycle"] == "spot"
+    assert project.ports() == {22, *PORTS_OF_MEMBERS, 1024}, "and all to 65535, for tasks"
     for hostname in TASKS:
         until(partial(lines, project, hostname, "metadata:"), "it has asked")
         assert lines(project, hostname, "metadata:") == ["<urlopen error [Errno 111] Connection refused>"]

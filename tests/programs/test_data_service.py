@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.data_service import MOST_LOST, epochs_in
+from tests.data_service import IN_ANSWERS, MOST_LOST, epochs_in
 from tests.programs.program import Program
 from tests.waiting import until
 
@@ -59,7 +59,8 @@ def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(
 
     number = begun_epoch(program)
     kill(program, "data-dispatcher-0")
-    assert ended_epoch(program, number) == everything, "the dispatcher has gone on from its journal"
+    elements, different = ended_epoch(program, number)
+    assert elements == different >= ELEMENTS - IN_ANSWERS, "the dispatcher has gone on from its journal"
     assert program.child("data-dispatcher-0", CLUSTER) != dispatcher
 
     number = begun_epoch(program)

@@ -50,6 +50,10 @@ def refusal(**args: Any) -> str:
             {"ec2": {"machine_layout": "packed"}, "jobs": {"chief": {"ec2": {"machine_layout": "per-task"}}}},
             {"chief": ["chief"], "ps": ["ps", "worker"]},
         ),
+        (
+            {"ec2": {"machine_layout": "packed", "spot": True}, "data_service": {"workers": 2}},
+            {"chief": ["chief", "worker"], "ps": ["ps", "data_dispatcher", "data_worker"]},
+        ),
     ],
 )
 def test_jobs_that_ask_for_the_same_machines_share_them(args: dict[str, Any], found: dict[str, list[str]]) -> None:
