@@ -84,8 +84,8 @@ class TaskProvider(StackProvider):
         return CreateResult(plain["hostname"], {**props, **_runner(plain).create_task(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """All but hostname and cluster can be updated in place."""
-        return changed_inputs(olds, news, ["cluster", "hostname"])
+        """All but hostname and cluster can be updated in place. Its run is another resource."""
+        return changed_inputs(olds, {**news, "run": None}, ["cluster", "hostname"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Update its limits."""

@@ -104,6 +104,7 @@ class Standing:
             "port": task.port,
             "grace": self.spec.stop_grace_period,
             "agent": version(),
+            "run": self.plan.run.id,
             "container": {},
             "dependencies": {},
         }

@@ -8,6 +8,9 @@ from tests.engine.cli import LABEL
 from tfdeploy.agent.events import TASK_INTERRUPTED, TASK_STARTED
 
 JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+FORMER = "/former"
+NEEDS_FORMER = f"import os\nos.stat({FORMER!r})\n{GATED}"
+"""It does not run with the settings of the run after it."""
 RESIZED = '"cpus": 0.4, "memory": "256MiB"'
 WORKERS = ["worker-0", "worker-1", "worker-2"]
 
@@ -62,15 +65,8 @@ def broken_image(project: DockerProject, folder: Path) -> str:
     return name
 
 
-def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
-    project: DockerProject, tmp_path: Path
-) -> None:
-    project.write(f'{JOB}, jobs={{"worker": {{"cpus": 0.2, "memory": "128MiB"}}}}', GATED)
-    project.up()
-    project.until_running(*WORKERS)
-    assert limits(project, "worker-0") == (0.2, 128 << 20)
-    project.write(f'{JOB}, jobs={{"worker": {{{RESIZED}}}}}', GATED)
-    assert project.up().touched() == {f"test-{name}" for name in WORKERS}
+def assert_one_after_the_other(project: DockerProject) -> None:
+    """Each worker was started again before the next one was interrupted."""
     events = project.events()
     order = [
         events.index(event)
@@ -81,14 +77,31 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         )
     ]
     assert order == sorted(order), events
+
+
+def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
+    project: DockerProject, tmp_path: Path
+) -> None:
+    counter = project.folder / "counter"
+    volumes = f'"volumes": ["{counter}:{counter}", "{counter}:{FORMER}"]'
+
+    def write(limits: str, container: str = "", program: str = NEEDS_FORMER) -> None:
+        project.write(f'{JOB}, jobs={{"worker": {{{limits}, "container": {{{container}}}}}}}', program)
+
+    write('"cpus": 0.2, "memory": "128MiB"', volumes)
+    project.up()
+    project.until_running(*WORKERS)
+    assert limits(project, "worker-0") == (0.2, 128 << 20)
+    write(RESIZED, volumes)
+    assert project.up().touched() == {f"test-{name}" for name in WORKERS}
+    assert_one_after_the_other(project)
     for name in WORKERS:
         assert limits(project, name) == (0.4, 256 << 20)
     assert project.counts() == dict.fromkeys(WORKERS, 2)
 
     image = broken_image(project, tmp_path)
     try:
-        broken = f'{JOB}, jobs={{"worker": {{{RESIZED}, "container": {{"image": {image!r}}}}}}}'
-        project.write(broken, GATED)
+        write(RESIZED, f'{volumes}, "image": {image!r}')
         done = project.up(fails=True, env=impatient(project))
         assert "worker-0 did not start again with its new settings: " in done.output
         assert 'exec: "python3": executable file not found' in done.output
@@ -99,11 +112,15 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         assert [project.counts()[name] for name in WORKERS[1:]] == [2, 2]
         assert [project.sees()[name] for name in WORKERS[1:]] == ["running", "running"]
 
-        project.write(f'{JOB}, jobs={{"worker": {{{RESIZED}}}}}', GATED)
+        write(RESIZED, volumes)
         project.up()
         project.until_running(*WORKERS)
         assert images(project) == [project.image] * 3
         assert project.counts() == {"worker-0": 3, "worker-1": 2, "worker-2": 2}
+
+        write(RESIZED, program=f"{GATED}# not as before")
+        assert project.up().touched() == {*(f"test-{name}" for name in WORKERS), "test-run"}
+        project.until_running(*WORKERS)
     finally:
         project.docker("service", "rm", *map(project.service, WORKERS))
         project.docker("image", "rm", "--force", image)

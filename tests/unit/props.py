@@ -46,6 +46,7 @@ def task_props(container: dict[str, Any] | None = None, **changed: Any) -> TaskP
         "port": 0,
         "grace": 10.0,
         "agent": "1",
+        "run": "r1",
         "dependencies": dependencies(),
         **changed,
         "container": {

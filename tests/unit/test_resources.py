@@ -18,7 +18,7 @@ from tfdeploy.backends import move_record
 from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.errors import SpecError, Unreachable
 from tfdeploy.report.expected import expected_state
-from tfdeploy.resources import RunProvider, _final
+from tfdeploy.resources import RunProvider, TaskProvider, _final
 from tfdeploy.spec.environment import SecretText
 
 CANARY = "canary-91b2aa"
@@ -135,6 +135,14 @@ def test_destroy_does_not_need_the_receipts(runner: Runner) -> None:
     runner.shown = replace(runner.shown, record_folder="")
     RunProvider().delete("", run)
     assert runner.calls == ["submit", "stop", "observe"]
+
+
+def test_another_run_alone_changes_no_task() -> None:
+    before, after = ({"hostname": "ps-0", "memory": 0, "run": run} for run in ("r1", "r2"))
+    provider = TaskProvider()
+    assert not provider.diff("ps-0", before, after).changes
+    assert not provider.diff("ps-0", {"hostname": "ps-0", "memory": 0}, after).changes, "a state of version 0.1.0"
+    assert provider.diff("ps-0", before, {**after, "memory": 1}).changes
 
 
 def test_a_run_that_moves_is_submitted_in_each_update() -> None:

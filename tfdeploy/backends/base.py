@@ -69,6 +69,8 @@ class TaskProps(TypedDict):
     grace: float
     agent: str
     """The version of the agent; another version restarts the task's launcher."""
+    run: str
+    """The id of the run that is submitted next. Another one alone changes no task."""
     container: Mapping[str, Any]
     """The task's part of `Rendered`, in one of the backend's types. Empty where tasks are processes."""
     dependencies: Mapping[str, Any]

@@ -134,7 +134,10 @@ class ContainerRunner(Generic[Definition]):
             wait_for_finish(run, hostname, controller.current_run)
             objects.apply(desired, ended)
         else:
-            replace = partial(replace_task, objects, desired, former(), hostname, controller.current_run, ended)
+            needs_program = run is None or props["run"] in (run.spec.id, run.spec.content_id)
+            replace = partial(
+                replace_task, objects, desired, former(), hostname, controller.current_run, ended, needs_program
+            )
             turns = self._turns.setdefault(f"{cluster['home']} {cluster['id']}", Turns())
             turns.take((job_rank(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..agent.control.end_policy import end_of_time, may_finish
@@ -129,8 +130,10 @@ def replace_task(
     hostname: str,
     observe_run: Callable[[], RunState | None],
     ended: Collection[str] = (),
+    needs_program: bool = True,
 ) -> None:
-    """Update one task, and wait until it runs again. `ended` as in `TaskEngine.apply`.
+    """Update one task, and wait until it runs again: its launcher, and its program unless another run is submitted next, for which the
+    settings are. `ended` as in `TaskEngine.apply`.
 
     Raises:
         BackendError: it does not, with the engine's reason. The task then has its previous definition, as in the state.
@@ -143,7 +146,9 @@ def replace_task(
     failures = frozenset(failure.id for failure in engine.history(hostname).failures)
     launcher = run.tasks[hostname].instance if run else ""
     engine.apply(desired, ended)
-    problem = _wait_until_running(engine, hostname, launcher, failures, observe_run)
+    is_done = partial(_is_done, hostname=hostname, former_launcher=launcher, needs_program=needs_program)
+    end = partial(_end_of_program, hostname=hostname, former_launcher=launcher)
+    problem = _wait_until_running(engine, hostname, is_done, end, failures, observe_run)
     if problem is not None:
         engine.apply(previous)
         raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
@@ -174,7 +179,8 @@ def _remaining(run: RunState, hostname: str) -> float:
 def _wait_until_running(
     engine: TaskEngine[Definition],
     hostname: str,
-    former_launcher: str,
+    is_done: Callable[[RunState | None], bool],
+    end_of_program: Callable[[RunState | None], str],
     former_failures: frozenset[str],
     observe_run: Callable[[], RunState | None],
 ) -> str | None:
@@ -183,12 +189,18 @@ def _wait_until_running(
     clock = StartClock(hostname, _START_TIMEOUT, _MAX_START_TIMEOUT)
     problem = ""
     while not clock.is_over():
-        if _is_done(observe_run(), hostname, former_launcher):
+        run = observe_run()
+        if is_done(run):
             return None
         history = engine.history(hostname)
         failures = [failure.reason for failure in history.failures if failure.id not in former_failures]
         newest = history.newest
-        problem = failures[-1] if failures else (newest.reason or newest.state) if newest else "it was removed"
+        if failures:
+            problem = failures[-1]
+        elif newest is None:
+            problem = "it was removed"
+        else:
+            problem = newest.reason or end_of_program(run) or newest.state
         if len(failures) >= _MAX_FAILURES:
             break
         clock.observe(newest)
@@ -196,15 +208,22 @@ def _wait_until_running(
     return problem
 
 
-def _is_done(run: RunState | None, hostname: str, former_launcher: str) -> bool:
+def _end_of_program(run: RunState | None, hostname: str, former_launcher: str) -> str:
+    """How the program of a new launcher has ended; empty where it runs or that is not known."""
+    task = run.tasks.get(hostname) if run else None
+    is_known = task is not None and task.instance != former_launcher and task.exit_code is not None
+    return f"its program ended with exit code {task.exit_code}" if task and is_known else ""
+
+
+def _is_done(run: RunState | None, hostname: str, former_launcher: str, needs_program: bool) -> bool:
     """Whether a new launcher has run the task for a while, or this run does not start the task any more."""
     if run is None:
         return False
     if not is_active(run, hostname):
         return True
     task = run.tasks[hostname]
-    is_running = task.instance != former_launcher and task.state == RUNNING
-    return is_running and task.seen - task.started > _STABLE_SECONDS
+    is_new = task.instance != former_launcher
+    return is_new and (not needs_program or (task.state == RUNNING and task.seen - task.started > _STABLE_SECONDS))
 
 
 class StartClock:

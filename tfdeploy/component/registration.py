@@ -305,6 +305,7 @@ def _task_props(
         "token": token,
         "grace": declaration.spec.stop_grace_period,
         "agent": version(),
+        "run": with_unknown_outputs(declaration.plan.run.id),
         "container": _container(declaration.rendered.tasks.get(task.hostname)),
         "dependencies": dependencies.get(task.job, {}),
     }

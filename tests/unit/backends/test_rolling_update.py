@@ -4,6 +4,8 @@ import itertools
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -160,13 +162,16 @@ class Observations:
 
 
 def replace_worker(
-    runs: Sequence[RunState | None], state: EngineTask | None = None, failures: Iterator[int] | None = None
+    runs: Sequence[RunState | None],
+    state: EngineTask | None = None,
+    failures: Iterator[int] | None = None,
+    **options: Any,
 ) -> None:
     """Replace worker-1 while the controller shows these runs; after a failure, its previous service is restored."""
     swarm = FakeSwarm(state, failures or itertools.repeat(0))
     desired, previous = task_service(task_props()), task_service(task_props(memory=7))
     try:
-        replace_task(cast(Swarm, swarm), desired, previous, "worker-1", Observations(iter(runs)))
+        replace_task(cast(Swarm, swarm), desired, previous, "worker-1", Observations(iter(runs)), **options)
     except BackendError:
         assert swarm.applied == [desired, previous]
         raise
@@ -205,9 +210,39 @@ def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) 
         replace_worker([with_task(**OLD), last], rejected)
 
 
+FAILED = {**OLD, "instance": "new", "state": "restarting", "exit_code": 3}
+
+
+def test_a_program_that_another_run_replaces_next_need_not_run_with_the_new_settings() -> None:
+    former = with_task(**{**FAILED, "instance": "old"})
+    replace_worker([former, former, None, with_task(**FAILED)], needs_program=False)
+    with pytest.raises(BackendError, match=r": No such image: gone:1$"):
+        replace_worker([former], EngineTask(False, "", "rejected", "No such image: gone:1"), needs_program=False)
+
+
+@pytest.mark.parametrize(("planned", "is_done"), [("r1", False), ("c1", False), ("r2", True)])
+def test_the_program_need_not_run_where_the_planned_run_is_another_one(
+    monkeypatch: pytest.MonkeyPatch, planned: str, is_done: bool
+) -> None:
+    run = with_task(**FAILED)
+    run.spec = replace(run.spec, id="r1", content_id="c1")
+    before = with_task(**OLD)
+    before.spec = run.spec
+    runner, swarm = DockerTaskRunner(), FakeSwarm(EngineTask(True, "", "running"), itertools.repeat(0))
+    monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.0)
+    observations = Observations(iter([before, before, run]))
+    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
+    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observations))
+    props = task_props(memory=7, run=planned)
+    desired, former = task_service(props), task_service(task_props())
+    with nullcontext() if is_done else pytest.raises(BackendError, match=r": its program ended with exit code 3$"):
+        runner.update(props, desired, lambda: former, at_once=False)
+    assert swarm.applied == ([desired] if is_done else [desired, former])
+
+
 def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:
     with pytest.raises(BackendError, match=r": scheduled$"):
-        replace_worker([with_task(**OLD)], EngineTask(True, "", "scheduled"))
+        replace_worker([with_task(**OLD, exit_code=3)], EngineTask(True, "", "scheduled"))
     with pytest.raises(BackendError, match=r": it was removed$"):
         replace_worker([with_task(**OLD)])
 
