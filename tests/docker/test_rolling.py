@@ -7,7 +7,10 @@ from tests.docker.project import GATED, DockerProject
 from tests.engine.cli import LABEL
 from tfdeploy.agent.events import TASK_INTERRUPTED, TASK_STARTED
 
-JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+JOB = (
+    'command=["python", "train.py"], code="code", workers=3, wait="0", restart={"on": ["any"], "maximum": 100}, '
+    'env={"COUNTER": __import__("os").environ["COUNTER"]}'
+)
 FORMER = "/former"
 NEEDS_FORMER = f"import os\nos.stat({FORMER!r})\n{GATED}"
 """It does not run with the settings of the run after it."""
@@ -82,8 +85,7 @@ def assert_one_after_the_other(project: DockerProject) -> None:
 def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
     project: DockerProject, tmp_path: Path
 ) -> None:
-    counter = project.folder / "counter"
-    volumes = f'"volumes": ["{counter}:{counter}", "{counter}:{FORMER}"]'
+    volumes = f'"volumes": ["{project.folder / "counter"}:{FORMER}"]'
 
     def write(limits: str, container: str = "", program: str = NEEDS_FORMER) -> None:
         project.write(f'{JOB}, jobs={{"worker": {{{limits}, "container": {{{container}}}}}}}', program)
