@@ -36,7 +36,7 @@ _PREFIX = 5
 _VARIABLES = (b"PYTHON", b"LANG", b"LC_", b"LD_", b"GRPC_", b"PSUTIL_")
 """The beginnings of names that Python or a module of `PRELOADED` reads when it is loaded."""
 
-_INHERITED = ("Umask", "Uid", "Gid", "Groups", "CapEff", "SigIgn")
+_INHERITED = ("Umask", "Uid", "Gid", "Groups", "CapEff")
 
 
 @dataclass
@@ -47,6 +47,8 @@ class Start:
     connection: socket.socket
     streams: list[int]
     arguments: list[str]
+    ignored: set[int]
+    """The signals that Python ignores from its start."""
 
 
 class Server:
@@ -75,16 +77,17 @@ class Server:
 
     def _accept(self) -> Start | None:
         connection, _ = self._listener.accept()
-        child, streams, arguments = -1, [], []
+        child, streams, arguments, ignored = -1, list[int](), list[str](), set[int]()
         client = int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
         with suppress(OSError):  # the client has ended
             streams = socket.recv_fds(connection, 16, 3)[1]
             arguments = [os.fsdecode(each) for each in _parts(client, "cmdline")][_PREFIX:]
+            ignored = _ignored(client)  # before it gets an answer, and handles signals
             if _is_known(arguments) and _conditions(str(client)) == self._conditions:
                 child = os.fork()
         if child == 0:
             self._close()
-            return Start(client, connection, streams, arguments)
+            return Start(client, connection, streams, arguments, ignored)
         for stream in streams:
             os.close(stream)
         if child > 0:
@@ -134,9 +137,25 @@ def _conditions(process: str) -> list[object]:
     ]
 
 
+def _ignored(process: int) -> set[int]:
+    status = Path(f"/proc/{process}/status").read_text()
+    mask = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return {number for number in signal.valid_signals() if mask >> number - 1 & 1}
+
+
+def _ignore(ignored: set[int]) -> None:
+    """Ignore these signals alone. A server that a shell has started in the background ignores more than a process of Pulumi."""
+    for number in signal.valid_signals():
+        if number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        elif signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def _take_over(start: Start) -> None:
     """Become the process that the client would be."""
     os.setsid()
+    _ignore(start.ignored)
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())  # its thread gets none
     _thread.start_new_thread(_follow, (start.connection,))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests import pulumi_python
 from tests.pulumi_python import forked_python, plain_python, server_time
 from tests.waiting import until
 
@@ -57,6 +59,25 @@ def test_a_program_runs_as_without_the_server(program: Path, tmp_path: Path) -> 
     assert forked[0] == 7
     assert forked == _output(plain_python(), program, "an argument", **options)
     assert server_time() > before
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGQUIT, signal.SIGINT])
+def test_it_runs_in_a_fork_where_only_one_of_them_ignores_a_signal(
+    program: Path, ignored: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell that starts the tests in the background has them ignore both; Pulumi then ignores only one."""
+    program.write_text(PRINTS_ITSELF)
+    for before, at_start in ((signal.SIG_IGN, signal.SIG_DFL), (signal.SIG_DFL, signal.SIG_IGN)):
+        handler = signal.signal(ignored, before)
+        monkeypatch.setattr(pulumi_python, "_socket", cache(pulumi_python._socket.__wrapped__))
+        try:
+            forked = forked_python()
+            signal.signal(ignored, at_start)
+            seconds = server_time()
+            assert _output(forked, program) == _output(plain_python(), program)
+            assert server_time() > seconds
+        finally:
+            signal.signal(ignored, handler)
 
 
 def test_tfdeploy_changes_how_a_program_prints_errors_as_without_the_server(program: Path) -> None:
