@@ -122,7 +122,7 @@ def _stalled(tasks: Sequence[TaskSight], now: float, explained: set[str]) -> Ite
     causes = [task for task in trainers if stalled[task.hostname] and _is_cause(task, is_all)]
     blamed = {*explained, *(task.hostname for task in (*causes, *silent))}
     others = len(trainers) > 1 and is_all and len(blamed) == 1
-    for task in silent if is_all else []:
+    for task in silent if is_all else [task for task in silent if task.silent_seconds(now)]:
         who = "All wait; " if others else ""
         yield Finding(task.hostname, f"{who}{task.hostname} has sent no dump: its launcher does not respond.")
     for task in causes:

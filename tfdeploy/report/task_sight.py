@@ -73,9 +73,13 @@ class TaskSight:
         """For how long it has made no step, where that is far longer than usual and it is idle; else 0."""
         if not self.is_idle:
             return 0.0
-        progress = self.progress
-        if progress.stepped_at is None:
+        if self.progress.stepped_at is None:
             return self.wait.seconds if self.wait.seconds >= SILENT_SECONDS else 0.0
-        age = now - progress.stepped_at
+        return self.silent_seconds(now)
+
+    def silent_seconds(self, now: float) -> float:
+        """For how long it has printed no step, where it has printed some and that is far longer than usual; else 0."""
+        progress = self.progress
+        age = now - (progress.stepped_at or now)
         longest = max(STALL_SECONDS, STALL_PAUSES * progress.pause) if progress.readings > 2 else SILENT_SECONDS
         return age if age >= longest and progress.part != 1 else 0.0

@@ -93,6 +93,7 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         [("worker-2", "worker-2 is 4.2 times slower than the median (2.0 and 8.5 steps/s).")],
     ),
     "slow, of two": (
+    "one whose launcher is late with its dump": [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps())],
         [busy("worker-0"), busy("worker-1", steps(rate=2.0))],
         [("worker-1", "worker-1 is 5.0 times slower than worker-0 (2.0 and 10.0 steps/s).")],
     ),
@@ -164,6 +165,10 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         [("worker-0", f"worker-0 has made no step for 5m, and is in read() of /data/part-3 ({BATCH}).")],
     ),
 }
+    "no launcher, of one that the others do not wait for": (
+        [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps(age=60.0))],
+        [("worker-2", "worker-2 has sent no dump: its launcher does not respond.")],
+    ),
 
 
 @pytest.mark.parametrize("name", WELL)
