@@ -80,6 +80,8 @@ class TaskDump(SparseJsonData):
     """The one that trains first: of several, the first that Python runs."""
     memory_limit: int = 0
     """Bytes above which a process of the task is killed; 0 where there is no limit."""
+    limited: int = 0
+    """Bytes that count for this limit: all where the launcher watches it; else those that no file has, as the kernel frees others."""
     connections: List[PeerConnection] = field(default_factory=list)
     has_bytes: bool = False
     """Whether the kernel counts the bytes of connections for the launcher."""

@@ -92,7 +92,7 @@ def _memory(tasks: Sequence[TaskSight]) -> Iterator[Finding]:
         if task.dump is None:
             continue
         swap, faults = (sum(getattr(item, name) for item in task.dump.processes) for name in ("swap", "faults"))
-        used, limit = sum(process.anonymous for process in task.dump.processes), task.dump.memory_limit
+        used, limit = task.dump.limited, task.dump.memory_limit
         if swap >= SWAP_BYTES and faults >= SWAP_FAULTS:
             text = f"{task.hostname} swaps: it reads {faults:.0f} pages a second; {text_of_size(swap)} are swapped out."
             yield Finding(task.hostname, text, "Its machine has too little memory for its tasks.")

@@ -128,8 +128,9 @@ def test_a_stopped_program_gets_no_signal(start: Start, tmp_path: Path) -> None:
 def test_the_process_that_trains_is_the_first(start: Start, tmp_path: Path) -> None:
     loader = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '600'])\nbegin()\n"
     pid = start(f"{AGREES}{loader}while True: sum(range(10000))\n")
-    dump = take_dump("worker-0", pid, tmp_path, 0)
+    dump = take_dump("worker-0", pid, tmp_path, 1 << 20)
     first, other = dump.processes
+    assert (dump.memory_limit, dump.limited) == (1 << 20, dump.memory)
     assert (first.name[:6], other.name) == ("python", "sleep")
     assert dump.cpus > 0.02
     assert first.wait is None

@@ -132,7 +132,7 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         [("worker-2", "worker-2 swaps: it reads 3000 pages a second; 2 GiB are swapped out.")],
     ),
     "memory": (
-        [with_dump(busy("worker-0", anonymous=980 << 20), memory_limit=1 << 30)],
+        [with_dump(busy("worker-0"), memory_limit=1 << 30, limited=980 << 20)],
         [("worker-0", "worker-0 uses 96% of its 1 GiB of memory, and is killed above that.")],
     ),
     "input": (

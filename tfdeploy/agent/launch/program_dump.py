@@ -70,6 +70,8 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
     processes = [_process(pid, before[pid], after[pid], interval, sockets_after, code) for pid in lasting]
     processes.sort(key=lambda process: (process.pid != leader, -process.cpus, process.pid))
     samples = _samples(leader, group, after, StackReader(leader, folder / STACKS_FILE, code))
+    bound = memory_limit(limit)
+    limited = sum(process.memory if bound == limit else process.anonymous for process in processes)
     connections = _connections(inodes, sockets, sockets_after, samples.sockets)
     notes = [] if sockets_after.has_bytes else [f"no bytes of connections: {sockets_after.problem}"]
     if len(processes) > MAX_PROCESSES:
@@ -82,7 +84,8 @@ def take_dump(hostname: str, group: int, folder: Path, limit: int) -> TaskDump:
         hostname,
         interval,
         processes[:MAX_PROCESSES],
-        memory_limit(limit),
+        bound,
+        limited,
         connections[:MAX_CONNECTIONS],
         sockets_after.has_bytes,
         samples.stacks[-1].threads if samples.stacks else [],
