@@ -5,7 +5,7 @@ A wrong finding is worse than none. So each one needs what a healthy training ne
 
 import re
 from collections.abc import Iterator, Sequence
-from statistics import median
+from statistics import median_low
 
 from ..agent.run_state import WORKERS
 from ..agent.task_dump import ProcessDump
@@ -13,10 +13,12 @@ from ..units import named, text_of_seconds, text_of_size
 from .awaited_worker import awaited_worker
 from .peer_traffic import sent_rate, waiting_connections
 from .program_problems import Finding
+from .progress import Progress
 from .task_sight import STALL_PAUSES, STALL_SECONDS, TaskSight
 
 SLOW, SLOW_OF_TWO, SLOW_READINGS, SLOW_SECONDS = 2.0, 3.0, 5, 10.0
-"""A task is slow whose speed is the median of the others divided by this, measured over so many lines and seconds."""
+"""A task is slow whose speed is the median of the others divided by this, measured over so many lines, and seconds besides its longest
+pause."""
 
 SKEWED_PART, SKEWED_BYTES = 0.75, 100e6
 """A ps is a bottleneck that sends this part of all bytes, and so many of them a second: a network of one gigabit is full. Below that,
@@ -158,12 +160,13 @@ def _skewed(tasks: Sequence[TaskSight]) -> Iterator[Finding]:
 
 def _slow(tasks: Sequence[TaskSight], now: float) -> Iterator[Finding]:
     for job in WORKERS:
-        rates = {task.hostname: task.progress.rate for task in tasks if task.job == job and _is_measured(task, now)}
+        measured = [task for task in tasks if task.job == job and _is_measured(task, now)]
+        rates = {task.hostname: _steady_rate(task.progress) for task in measured}
         for hostname, rate in rates.items():
             others = [other for name, other in rates.items() if name != hostname and other]
             if not rate or not others:
                 continue
-            usual = median(others)
+            usual = median_low(others)
             if usual >= rate * (SLOW if len(others) > 1 else SLOW_OF_TWO):
                 than = "the median" if len(others) > 1 else next(name for name in rates if name != hostname)
                 text = (
@@ -174,8 +177,18 @@ def _slow(tasks: Sequence[TaskSight], now: float) -> Iterator[Finding]:
 
 def _is_measured(task: TaskSight, now: float) -> bool:
     progress = task.progress
-    has_enough = progress.readings >= SLOW_READINGS and (progress.readings - 1) * progress.pause >= SLOW_SECONDS
+    has_enough = progress.readings >= SLOW_READINGS and _steady_seconds(progress) >= SLOW_SECONDS
     return has_enough and now - (progress.stepped_at or 0.0) < max(STALL_SECONDS, STALL_PAUSES * progress.pause)
+
+
+def _steady_seconds(progress: Progress) -> float:
+    """The time that the speed is measured over, without the longest pause: of a checkpoint, an evaluation or a compilation."""
+    return (progress.readings - 1) * progress.pause - progress.longest
+
+
+def _steady_rate(progress: Progress) -> float:
+    """The speed without this pause; that which is measured, where all pauses are the same."""
+    return (progress.rate or 0.0) * (progress.readings - 2) * progress.pause / _steady_seconds(progress)
 
 
 def _input(tasks: Sequence[TaskSight], now: float) -> Iterator[Finding]:

@@ -57,6 +57,8 @@ class Progress(NamedTuple):
     """How many lines with a step the speed is measured from."""
     pause: float = 0.0
     """The mean time between these lines, in seconds."""
+    longest: float = 0.0
+    """The longest time between two of them, in seconds."""
 
     @property
     def part(self) -> float | None:
@@ -158,6 +160,8 @@ class Training:
     def _add_step(self, at: float, step: float) -> None:
         if self._steps and step < self._steps[-1][1]:
             self._steps.clear()  # the training began again at an earlier step
+        if self._steps and at == self._steps[-1][0]:
+            self._steps.pop()  # lines that arrive at once were printed before, by a program that buffers its output
         self._steps.append((at, step))
         while len(self._steps) > 2 and self._steps[0][0] < at - _RATE_SECONDS:
             self._steps.popleft()
@@ -175,8 +179,9 @@ class Training:
         """The current progress."""
         step = self._steps[-1][1] if self._steps else None
         at, count = self._steps[-1][0] if self._steps else None, len(self._steps)
-        pause = (self._steps[-1][0] - self._steps[0][0]) / (count - 1) if count > 1 else 0.0
-        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses), at, count, pause)
+        pauses = [after - before for (before, _), (after, _) in pairwise(self._steps)]
+        pause, longest = math.fsum(pauses) / max(1, len(pauses)), max(pauses, default=0.0)
+        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses), at, count, pause, longest)
 
     def _rate(self) -> float | None:
         if len(self._steps) < 2:

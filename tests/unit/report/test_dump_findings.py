@@ -17,8 +17,11 @@ NEXT = "/venv/lib/python3.11/site-packages/tensorflow/python/data/ops/iterator_o
 FUTEX = Wait("futex", seconds=300.0)
 
 
-def steps(rate: float = 10.0, age: float = 1.0, pause: float = 1.0, readings: int = 30) -> Progress:
-    return Progress(step=1000.0, goal=9000.0, rate=rate, stepped_at=NOW - age, readings=readings, pause=pause)
+def steps(
+    rate: float = 10.0, age: float = 1.0, pause: float = 1.0, readings: int = 30, longest: float = 0.0
+) -> Progress:
+    progress = Progress(step=1000.0, goal=9000.0, rate=rate, stepped_at=NOW - age, readings=readings, pause=pause)
+    return progress._replace(longest=longest or pause)
 
 
 def process(cpus: float = 0.9, wait: Wait | None = None, **values: object) -> ProcessDump:
@@ -69,6 +72,12 @@ WELL = {
         busy("worker-0"),
         busy("worker-1", steps(rate=6.0)),
     ],
+    "a chief that wrote a checkpoint for 18 seconds of the last 30": [
+        *ASYNC[:2],
+        busy("worker-0", steps(rate=4.0, longest=18.0)),
+        *ASYNC[3:],
+    ],
+    "one that is faster than the others": [*ASYNC[:4], busy("worker-2", steps(rate=60.0))],
     "the first steps, with the time that the first one takes": [
         busy("worker-0", steps(readings=3)),
         busy("worker-1", steps(rate=2.0, readings=3)),
@@ -84,16 +93,20 @@ WELL = {
         *ASYNC[:4],
         replace(idle("worker-2", frame="train.py:90 in main"), progress=steps(age=300.0)._replace(goal=None)),
     ],
+    "one whose launcher is late with its dump": [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps())],
     "no task": [],
 }
 
 FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
     "slow": (
         [*ASYNC[:4], busy("worker-2", steps(rate=2.0))],
-        [("worker-2", "worker-2 is 4.2 times slower than the median (2.0 and 8.5 steps/s).")],
+        [("worker-2", "worker-2 is 4.0 times slower than the median (2.0 and 8.0 steps/s).")],
+    ),
+    "slow, and with a pause": (
+        [*ASYNC[:4], busy("worker-2", steps(rate=1.5, longest=8.0))],
+        [("worker-2", "worker-2 is 4.0 times slower than the median (2.0 and 8.0 steps/s).")],
     ),
     "slow, of two": (
-    "one whose launcher is late with its dump": [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps())],
         [busy("worker-0"), busy("worker-1", steps(rate=2.0))],
         [("worker-1", "worker-1 is 5.0 times slower than worker-0 (2.0 and 10.0 steps/s).")],
     ),
@@ -152,6 +165,10 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         [idle("worker-0"), idle("worker-1"), TaskSight("worker-2", "worker", None, steps(age=300.0))],
         [("worker-2", "All wait; worker-2 has sent no dump: its launcher does not respond.")],
     ),
+    "no launcher, of one that the others do not wait for": (
+        [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps(age=60.0))],
+        [("worker-2", "worker-2 has sent no dump: its launcher does not respond.")],
+    ),
     "busy": (
         [idle("worker-0"), busy("worker-1", steps(age=300.0), frame="train.py:50 in evaluate")],
         [],
@@ -165,10 +182,6 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         [("worker-0", f"worker-0 has made no step for 5m, and is in read() of /data/part-3 ({BATCH}).")],
     ),
 }
-    "no launcher, of one that the others do not wait for": (
-        [*ASYNC[:4], TaskSight("worker-2", "worker", None, steps(age=60.0))],
-        [("worker-2", "worker-2 has sent no dump: its launcher does not respond.")],
-    ),
 
 
 @pytest.mark.parametrize("name", WELL)
