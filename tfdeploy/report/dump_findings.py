@@ -5,6 +5,7 @@ A wrong finding is worse than none. So each one needs what a healthy training ne
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from statistics import median_low
 
 from ..agent.run_state import WORKERS
@@ -12,7 +13,7 @@ from ..agent.task_dump import ProcessDump
 from ..units import named, text_of_seconds, text_of_size
 from .awaited_worker import awaited_worker
 from .peer_traffic import sent_rate, waiting_connections
-from .program_problems import Finding
+from .program_problems import LIBRARY, Finding
 from .progress import Progress
 from .task_sight import STALL_PAUSES, STALL_SECONDS, TaskSight
 
@@ -51,7 +52,7 @@ _READS = frozenset(
 _LOCK = "futex"
 _INPUT = re.compile(r"tensorflow/python/data/ops/iterator_ops\.py:")
 _RUNTIME = re.compile(r"/(?:tensorflow|keras|tf_keras)/|/(?:grpc|jax|numpy)/")
-"""Paths of frames that wait for TensorFlow itself, and so for its peers."""
+"""Paths of frames that wait for TensorFlow itself, and so for its peers. It may wait in a thread pool of Python."""
 
 _PS = "ps"
 _MOST = 5
@@ -143,7 +144,8 @@ def _is_cause(task: TaskSight, is_all: bool) -> bool:
     if task.wait.call in _READS:
         return task.wait.target not in task.peers
     frames = task.dump.python[0].frames if task.dump and task.dump.python else []
-    is_lock = task.wait.call == _LOCK and bool(frames) and not _RUNTIME.search(frames[0])
+    called = takewhile(LIBRARY.search, frames)
+    is_lock = task.wait.call == _LOCK and bool(frames) and not any(map(_RUNTIME.search, called))
     return is_lock and (is_all or task.progress.part is not None)
 
 

@@ -14,6 +14,8 @@ NOW = 1_700_000_000.0
 BATCH = "train.py:33 in next_batch"
 RUN = "/usr/lib/python3/dist-packages/tensorflow/python/client/session.py:1400 in _call_tf_sessionrun"
 NEXT = "/venv/lib/python3.11/site-packages/tensorflow/python/data/ops/iterator_ops.py:826 in __next__"
+POOL = "/usr/lib/python3.11/multiprocessing/pool.py:367 in map"
+REDUCE = "/venv/lib/python3.11/site-packages/tensorflow/python/distribute/cross_device_ops.py:1208 in reduce"
 FUTEX = Wait("futex", seconds=300.0)
 
 
@@ -113,6 +115,13 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
     "read": (
         [idle("worker-0"), idle("worker-1"), ps("ps-0", 0), idle("worker-2", READ, frame=BATCH)],
         [("worker-2", f"All wait for worker-2, which has been in read() of /data/part-3 ({BATCH}) for 5m.")],
+    ),
+    "read, of one that the others wait for in a thread pool": (
+        [
+            with_dump(idle("worker-0"), python=[PythonThread("", [POOL, REDUCE, "train.py:80 in <module>"])]),
+            idle("worker-1", READ, frame=BATCH),
+        ],
+        [("worker-1", f"All wait for worker-1, which has been in read() of /data/part-3 ({BATCH}) for 5m.")],
     ),
     "read, of one that the others do not wait for": (
         [*ASYNC[:4], idle("worker-2", READ, frame=BATCH)],
