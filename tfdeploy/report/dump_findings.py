@@ -15,7 +15,7 @@ from .awaited_worker import awaited_worker
 from .peer_traffic import sent_rate, waiting_connections
 from .program_problems import LIBRARY, Finding
 from .progress import Progress
-from .task_sight import STALL_PAUSES, STALL_SECONDS, TaskSight
+from .task_sight import STALL_PAUSES, STALL_SECONDS, TaskSight, place_in
 
 SLOW, SLOW_OF_TWO, SLOW_READINGS, SLOW_SECONDS = 2.0, 3.0, 5, 10.0
 """A task is slow whose speed is the median of the others divided by this, measured over so many lines, and seconds besides its longest
@@ -130,13 +130,20 @@ def _stalled(tasks: Sequence[TaskSight], now: float, explained: set[str]) -> Ite
         yield Finding(task.hostname, f"{who}{task.hostname} has sent no dump: its launcher does not respond.")
     for task in causes:
         if task.hostname not in explained:
-            where, since = task.where, text_of_seconds(stalled[task.hostname])
+            where, since = _where(task), text_of_seconds(stalled[task.hostname])
             text = f"All wait for {task.hostname}, which has been {where} for {since}." if others else ""
             yield Finding(task.hostname, text or f"{task.hostname} has made no step for {since}, and is {where}.")
     if is_all and not causes and not silent and not explained:
         since = text_of_seconds(min(filter(None, stalled.values())))
         lines = [f"{task.hostname} is {task.where}" for task in trainers[:_MOST]]
         yield Finding("", f"No task has made a step for {since}, and none uses a processor.", lines=lines)
+
+
+def _where(task: TaskSight) -> str:
+    if task.dump is None or not _is_in_iterator(task):
+        return task.where
+    [main], fed = task.dump.samples[-1:], task.dump.inputs[-1:]
+    return f"waiting for its input ({place_in([*(fed[0].frames if fed else ()), *main.frames])})"
 
 
 def _is_cause(task: TaskSight, is_all: bool) -> bool:
@@ -146,7 +153,7 @@ def _is_cause(task: TaskSight, is_all: bool) -> bool:
     frames = task.dump.python[0].frames if task.dump and task.dump.python else []
     called = takewhile(LIBRARY.search, frames)
     is_lock = task.wait.call == _LOCK and bool(frames) and not any(map(_RUNTIME.search, called))
-    return is_lock and (is_all or task.progress.part is not None)
+    return _is_in_iterator(task) or (is_lock and (is_all or task.progress.part is not None))
 
 
 def _skewed(tasks: Sequence[TaskSight]) -> Iterator[Finding]:
@@ -205,6 +212,9 @@ def _input(tasks: Sequence[TaskSight], now: float) -> Iterator[Finding]:
 
 
 def _waits_for_input(task: TaskSight, now: float) -> bool:
+    return _is_in_iterator(task) and not task.stalled_seconds(now)
+
+
+def _is_in_iterator(task: TaskSight) -> bool:
     samples = task.dump.samples if task.dump else []
-    is_input = len(samples) >= INPUT_SAMPLES and all(any(map(_INPUT.search, item.frames)) for item in samples)
-    return is_input and not task.stalled_seconds(now)
+    return len(samples) >= INPUT_SAMPLES and all(any(map(_INPUT.search, item.frames)) for item in samples)

@@ -1,6 +1,6 @@
 """What is observed of one running task: the dump of its program, and the progress that it has printed. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..agent.run_state import WORKERS
@@ -56,10 +56,8 @@ class TaskSight:
 
     @property
     def place(self) -> str:
-        """The innermost frame of the user's program, without its folder; of any module where there is none."""
-        frames = self.dump.python[0].frames if self.dump and self.dump.python else []
-        own = [frame for frame in frames if not LIBRARY.search(frame)] or frames
-        return own[0].rpartition("/")[2] if own else ""
+        """Where its main thread is in the user's program."""
+        return place_in(self.dump.python[0].frames if self.dump and self.dump.python else [])
 
     @property
     def is_idle(self) -> bool:
@@ -83,3 +81,9 @@ class TaskSight:
         age = now - (progress.stepped_at or now)
         longest = max(STALL_SECONDS, STALL_PAUSES * progress.pause) if progress.readings > 2 else SILENT_SECONDS
         return age if age >= longest and progress.part != 1 else 0.0
+
+
+def place_in(frames: Sequence[str]) -> str:
+    """The innermost frame of the user's program, without its folder; of any module where there is none."""
+    own = [frame for frame in frames if not LIBRARY.search(frame)] or frames
+    return own[0].rpartition("/")[2] if own else ""

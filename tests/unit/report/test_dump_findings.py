@@ -123,6 +123,14 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         ],
         [("worker-1", f"All wait for worker-1, which has been in read() of /data/part-3 ({BATCH}) for 5m.")],
     ),
+    "input that never comes": (
+        [idle("worker-0"), with_dump(idle("worker-1", frame=NEXT), inputs=[PythonThread("", [BATCH])] * 5)],
+        [("worker-1", f"All wait for worker-1, which has been waiting for its input ({BATCH}) for 5m.")],
+    ),
+    "input without Python, of one that the others do not wait for": (
+        [*ASYNC[:4], idle("worker-2", frame=NEXT)],
+        [("worker-2", "worker-2 has made no step for 5m, and is waiting for its input (train.py:80 in <module>).")],
+    ),
     "read, of one that the others do not wait for": (
         [*ASYNC[:4], idle("worker-2", READ, frame=BATCH)],
         [("worker-2", f"worker-2 has made no step for 5m, and is in read() of /data/part-3 ({BATCH}).")],
