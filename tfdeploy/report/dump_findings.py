@@ -25,8 +25,8 @@ SKEWED_PART, SKEWED_BYTES = 0.75, 100e6
 """A ps is a bottleneck that sends this part of all bytes, and so many of them a second: a network of one gigabit is full. Below that,
 small models have most of their variables on one ps, and train well."""
 
-INPUT_SAMPLES = 4
-"""Input is slow when a training waits for it in so many samples, and in all."""
+INPUT_SAMPLES, INPUT_PART = 4, 0.9
+"""Input is slow when a training waits for it in so many samples, and in this part of all."""
 
 SWAP_BYTES, SWAP_FAULTS = 64 << 20, 100.0
 FULL_PART = 0.95
@@ -205,9 +205,8 @@ def _input(tasks: Sequence[TaskSight], now: float) -> Iterator[Finding]:
     if waiting:
         names = named([task.hostname for task in waiting], _MOST)
         verb = "waits for its" if len(waiting) == 1 else "wait for their"
-        place = waiting[0].place
-        count = len(waiting[0].dump.samples) if waiting[0].dump else 0
-        text = f"{names} {verb} input: {count} of {count} samples are in the iterator of tf.data ({place})."
+        count, total = _iterator_samples(waiting[0])
+        text = f"{names} {verb} input: {count} of {total} samples are in the iterator of tf.data ({waiting[0].place})."
         yield Finding(waiting[0].hostname, text, "Prepare it in parallel (`num_parallel_calls`, `prefetch`).")
 
 
@@ -216,5 +215,11 @@ def _waits_for_input(task: TaskSight, now: float) -> bool:
 
 
 def _is_in_iterator(task: TaskSight) -> bool:
+    count, total = _iterator_samples(task)
+    return total >= INPUT_SAMPLES and count >= INPUT_PART * total
+
+
+def _iterator_samples(task: TaskSight) -> tuple[int, int]:
+    """How many samples are in an iterator of tf.data, and how many there are."""
     samples = task.dump.samples if task.dump else []
-    return len(samples) >= INPUT_SAMPLES and all(any(map(_INPUT.search, item.frames)) for item in samples)
+    return sum(any(map(_INPUT.search, item.frames)) for item in samples), len(samples)

@@ -123,6 +123,15 @@ FAULTS: dict[str, tuple[Sequence[TaskSight], list[tuple[str, str]]]] = {
         ],
         [("worker-1", f"All wait for worker-1, which has been in read() of /data/part-3 ({BATCH}) for 5m.")],
     ),
+    "input, with a step at one of the samples": (
+        [with_dump(busy("worker-0", frame=NEXT), samples=[PythonThread("", [NEXT])] * 9 + [PythonThread("", [RUN])])],
+        [
+            (
+                "worker-0",
+                "worker-0 waits for its input: 9 of 10 samples are in the iterator of tf.data (train.py:80 in <module>).",
+            )
+        ],
+    ),
     "input that never comes": (
         [idle("worker-0"), with_dump(idle("worker-1", frame=NEXT), inputs=[PythonThread("", [BATCH])] * 5)],
         [("worker-1", f"All wait for worker-1, which has been waiting for its input ({BATCH}) for 5m.")],
