@@ -284,7 +284,7 @@ def in_words_of_run(text: str) -> str:
 
 def _option(match: re.Match[str]) -> str:
     name, value = match[1], match[2]
-    text = value.strip('"') if value.startswith('"') else f"'{value}'"
+    text = value.strip('"') if value.startswith('"') else "'{}'".format(value.replace("'", '"'))
     if variable := re.fullmatch(r"'\{\"(\w+)\": \"(\w*)\"\}'", text if name == "env" else ""):
         return f"`-e {variable[1]}={variable[2]}`"
     return f"`--set {name}={text}`"

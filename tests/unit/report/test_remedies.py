@@ -19,6 +19,7 @@ WORDS = [
         "add `--set requirements='[\"tf_keras\"]'` and `-e A=1`.",
     ),
     ('`restart={"on": ["signal", "137"]}` restarts it', '`--set restart=\'{"on": ["signal", "137"]}\'` restarts it'),
+    ("Raise it by `jobs={'ps': {'memory': …}}`.", 'Raise it by `--set jobs=\'{"ps": {"memory": …}}\'`.'),
     (
         "use placeholders such as --job_name={job_name} in the text",
         "use placeholders such as --job_name={job_name} in the text",
