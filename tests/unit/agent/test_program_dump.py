@@ -247,7 +247,7 @@ def test_a_peer_that_does_not_respond_is_seen(start: Start, tmp_path: Path) -> N
         host, port = server.getsockname()
         with socket.create_connection((host, port)):  # the only place of its queue
             pid = start(f"import socket\nbegin()\nsocket.create_connection(('{host}', {port}))\n")
-            dump = dump_when(tmp_path, pid, lambda dump: bool(dump.connections), "it connects")
+            dump = dump_when(tmp_path, pid, lambda dump: bool(dump.connections and wait_of(dump).call), "it connects")
             assert [(item.peer, item.is_open) for item in dump.connections] == [(f"{host}:{port}", False)]
             assert wait_of(dump).call in ("connect", "poll")
 
