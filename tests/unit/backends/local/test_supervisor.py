@@ -58,6 +58,7 @@ class _ShutsDown(BaseHTTPRequestHandler):
     """A supervisord that still listens while its programs end."""
 
     def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
         fault = xmlrpc.client.Fault(Faults.SHUTDOWN_STATE, "SHUTDOWN_STATE")
         body = xmlrpc.client.dumps(fault, methodresponse=True).encode()
         self.send_response(200)
