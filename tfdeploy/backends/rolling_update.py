@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..agent.control.end_policy import end_of_time, may_finish
@@ -146,9 +145,7 @@ def replace_task(
     failures = frozenset(failure.id for failure in engine.history(hostname).failures)
     launcher = run.tasks[hostname].instance if run else ""
     engine.apply(desired, ended)
-    is_done = partial(_is_done, hostname=hostname, former_launcher=launcher, needs_program=needs_program)
-    end = partial(_end_of_program, hostname=hostname, former_launcher=launcher)
-    problem = _wait_until_running(engine, hostname, is_done, end, failures, observe_run)
+    problem = _wait_until_running(engine, hostname, launcher, failures, observe_run, needs_program)
     if problem is not None:
         engine.apply(previous)
         raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
@@ -179,10 +176,10 @@ def _remaining(run: RunState, hostname: str) -> float:
 def _wait_until_running(
     engine: TaskEngine[Definition],
     hostname: str,
-    is_done: Callable[[RunState | None], bool],
-    end_of_program: Callable[[RunState | None], str],
+    former_launcher: str,
     former_failures: frozenset[str],
     observe_run: Callable[[], RunState | None],
+    needs_program: bool,
 ) -> str | None:
     """None when the task runs, or need not run any more; else the reason why it does not. `former_failures` are the ids of those
     before the update."""
@@ -190,7 +187,7 @@ def _wait_until_running(
     problem = ""
     while not clock.is_over():
         run = observe_run()
-        if is_done(run):
+        if _is_done(run, hostname, former_launcher, needs_program):
             return None
         history = engine.history(hostname)
         failures = [failure.reason for failure in history.failures if failure.id not in former_failures]
@@ -200,7 +197,7 @@ def _wait_until_running(
         elif newest is None:
             problem = "it was removed"
         else:
-            problem = newest.reason or end_of_program(run) or newest.state
+            problem = newest.reason or _end_of_program(run, hostname, former_launcher) or newest.state
         if len(failures) >= _MAX_FAILURES:
             break
         clock.observe(newest)
@@ -211,12 +208,14 @@ def _wait_until_running(
 def _end_of_program(run: RunState | None, hostname: str, former_launcher: str) -> str:
     """How the program of a new launcher has ended; empty where it runs or that is not known."""
     task = run.tasks.get(hostname) if run else None
-    is_known = task is not None and task.instance != former_launcher and task.exit_code is not None
-    return f"its program ended with exit code {task.exit_code}" if task and is_known else ""
+    if task is None or task.instance == former_launcher or task.exit_code is None:
+        return ""
+    return f"its program ended with exit code {task.exit_code}"
 
 
 def _is_done(run: RunState | None, hostname: str, former_launcher: str, needs_program: bool) -> bool:
-    """Whether a new launcher has run the task for a while, or this run does not start the task any more."""
+    """Whether a new launcher has run the task for a while, or has reported where the program need not run, or this run does not start
+    the task any more."""
     if run is None:
         return False
     if not is_active(run, hostname):
