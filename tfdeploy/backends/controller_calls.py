@@ -35,8 +35,8 @@ _UNWRITABLE_SECONDS = 120.0
 """How long artifacts are waited for that the record cannot take, as on a full disk: their launcher gives up before."""
 
 _CONTROLLER_SECONDS, _IMPORT_SECONDS = 20.0, 900.0
-_DUMP_SECONDS = 15.0
-"""A launcher observes its program for about two seconds; with a program that does not respond, three more."""
+_DUMP_SECONDS = 20.0
+"""A launcher observes its program for about five seconds; for up to twelve where the computer is busy or py-spy does not respond."""
 
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
 """A launcher that the run before has stopped ends within this time, also where many end at once."""
