@@ -76,14 +76,22 @@ class Cluster:
         processes.end(*self._parts[part])
 
     @contextmanager
-    def without(self, part: str) -> Iterator[None]:
-        """A part of the control plane is down; a context."""
-        self.kill(part)
+    def without_api(self) -> Iterator[None]:
+        """The API server is down; a context.
+
+        Its clients in the control plane start anew after it, as they do elsewhere when they have lost their leases. Otherwise their
+        watches would retry up to a minute later (client-go's backoff), and pods would be scheduled by the former state of a node.
+        """
+        clients = ("controller-manager", "scheduler")
+        for part in ("apiserver", *clients):
+            self.kill(part)
         try:
             yield
         finally:
-            self.start(part)
+            self.start("apiserver")
             self.wait_answers()
+            for part in clients:
+                self.start(part)
 
     def start_node(self, node: Node) -> None:
         """Start a node that was killed; it has its disk."""

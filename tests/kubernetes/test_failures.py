@@ -86,7 +86,7 @@ def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesPr
     project.until_running("chief-0", "worker-0")
     once = {"chief-0": 1, "worker-0": 1}
 
-    with kube.without("apiserver"):
+    with kube.without_api():
         trains_on(project, "worker-0")
         observed = BACKEND.runner.observe(project.cluster, "", ViewRequest())
         assert observed.engine is None
