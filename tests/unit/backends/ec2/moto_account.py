@@ -19,8 +19,10 @@ def moto_account(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "unit")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unit")
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    # None of Amazon's 1,300 images: moto would create them for each empty account, in each region that the process has used.
-    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+    # None of Amazon's 1,300 images and as many policies: moto would create them for each empty account, in each region that the process
+    # has used, and the box asks for the policies in the processes that have it.
+    for name in ("MOTO_EC2_LOAD_DEFAULT_AMIS", "MOTO_IAM_LOAD_MANAGED_POLICIES"):
+        monkeypatch.setenv(name, "false")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     _forget()
     with mock_aws():
