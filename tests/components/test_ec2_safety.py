@@ -249,3 +249,21 @@ def test_secrets_reach_nothing_of_awss_and_are_pulumi_secrets_elsewhere(
             assert [kind for kind in holders if "aws" in kind] == []
             seen = json.dumps([without_secrets(one.inputs) for one in resources])
             assert [form for form in forms if form in seen] == []
+
+
+LONGEST = 32_000
+"""Characters of a text that Pulumi shows. It compares two texts by character: those of the archive of the agent, which has 300,000,
+kept `pulumi preview --diff` busy for minutes."""
+
+
+def test_no_text_is_too_long_for_pulumi_to_show_its_difference(shapes: Mapping[str, list[Registered]]) -> None:
+    shown = [without_secrets(each.inputs) for registered in shapes.values() for each in registered]
+    assert max(len(text) for text in _texts(shown)) < LONGEST
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)

@@ -55,7 +55,9 @@ def register_dependencies(
     )
     labels = _labels(cluster, target.swarm)
     retained = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider, retain_on_delete=True))
-    agent = docker.ServiceConfig(f"{name}-agent", data=_base64(application()), labels=labels, opts=retained)
+    # It is no secret, but `pulumi preview --diff` computes for minutes how two such texts differ, unless it may not show them.
+    archive = pulumi.Output.secret(_base64(application()))
+    agent = docker.ServiceConfig(f"{name}-agent", data=archive, labels=labels, opts=retained)
     shared: dict[str, Any] = {
         "agent": _reference(agent),
         "token": _reference(_secret(f"{name}-token", labels, request.token, retained)),
