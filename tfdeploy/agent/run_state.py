@@ -291,7 +291,8 @@ class RunState(JsonData):
     @property
     def services(self) -> List[TaskState]:
         """The tasks of services."""
-        return [task for task in self.tasks.values() if self.spec.is_service(task.job)]
+        jobs = {name for name, job in self.spec.jobs.items() if job.service}
+        return [task for task in self.tasks.values() if task.job in jobs] if jobs else []
 
     @property
     def barrier_passed(self) -> bool:

@@ -143,6 +143,14 @@ def sync(target: Controller, launcher: Launcher) -> Order:
     return order
 
 
+def prepare(target: Controller, launchers: list[Launcher]) -> None:
+    """All are ready, and that is saved."""
+    for _ in range(2):
+        for launcher in launchers:
+            sync(target, launcher)
+        target.tick()
+
+
 def start(target: Controller, launchers: list[Launcher]) -> None:
     """Until all of their programs run."""
     for _ in range(8):
@@ -206,6 +214,33 @@ def test_no_program_is_started_or_ended_before_why_is_in_the_record(tmp_path: Pa
     run = Record(tmp_path).current()
     assert run is not None
     assert run.tasks["worker-0"].state == "succeeded"
+
+
+def test_no_order_waits_until_what_another_task_has_reported_is_saved(tmp_path: Path) -> None:
+    target, launchers = controller(tmp_path, workers=2), [Launcher(f"worker-{index}") for index in range(2)]
+    prepare(target, launchers)
+    target._save_at = float("inf")
+    for launcher in launchers:
+        sync(target, launcher)
+        assert launcher.running
+        target.sync(launcher.report())
+    assert target.seconds_until_due() > 0
+
+
+def test_tasks_that_wait_for_a_service_start_when_it_is_saved_that_it_listens(tmp_path: Path) -> None:
+    store = {"store": {"command": ["store"]}}
+    target, worker = controller(tmp_path, workers=1, services=store), Launcher("worker-0")
+    service = Launcher("store-0", port=20_000)
+    prepare(target, [worker, service])
+    for _ in range(2):
+        sync(target, service)
+        target.tick()
+    assert service.running
+    target._save_at, service.is_listening = float("inf"), True
+    target.sync(service.report())
+    assert sync(target, worker).action == NOTHING
+    target.tick()
+    assert sync(target, worker).action == RUN
 
 
 def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None:

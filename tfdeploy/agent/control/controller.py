@@ -2,7 +2,8 @@
 
 Its memory is what the record has, so that it can be killed and restarted at any time. What follows from reports is applied and saved
 for many of them at once, so that the cost of a report does not depend on the number of tasks. No order to start or to stop a
-program is given before what it follows from is in the record. While the record cannot be written, only starts wait for that.
+program is given before what it follows from is in the record: the state of its task, and that of the run. While the record cannot be
+written, only starts wait for that.
 """
 
 import json
@@ -11,7 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from .. import events
 from ..events import Event
@@ -48,6 +49,9 @@ VIEW_SECONDS = 3.0
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
 
+_RUN = ""
+"""In place of a hostname: the state of the run, or of several tasks, is not saved."""
+
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
 exits, because its machine may be paid for."""
@@ -76,10 +80,10 @@ class Controller:
         self._metrics_lock = threading.Lock()
         self._patterns: Dict[str, str] = {}
         self._journal = Journal(record)
-        self._is_saved = True
+        self._unsaved: Set[str] = set()
         self._imported = ""
         self._save_at = 0.0
-        self._spec_json: Tuple[Optional[RunSpec], str] = (None, "")
+        self._shared: Dict[str, Tuple[Any, str]] = {}
         self._ports = PortReservations()
         self._changes = OrderChanges()
         self.dumps = Dumps(self._changes, self._clock.steady)
@@ -138,20 +142,22 @@ class Controller:
             now, run = self._now(), self._run
             if run is None:
                 return Order(NOTHING, poll=POLL_SOON)
-            before, was_saved = _fields(run, report.hostname), self._is_saved
+            before, was_saved = _fields(run, report.hostname), not self._unsaved
+            waiting_since = run.waiting_since
             happened = reconcile.apply_report(run, report, now)
             if happened or _fields(run, report.hostname) != before:
-                self._add(happened, now)
-            if not self._is_saved and self._clock.steady() >= self._save_at:
+                concerns_others = run.waiting_since != waiting_since or _is_service(run, report.hostname)
+                self._add(happened, now, _RUN if concerns_others else report.hostname)
+            if self._unsaved and self._clock.steady() >= self._save_at:
                 self._save(now)
-            if was_saved and not self._is_saved:
+            if was_saved and self._unsaved:
                 self.wake()
             order = reconcile.make_order(run, report, now)
             poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
             is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
-            if not self._is_saved and not is_running:
+            if not is_running and not self._unsaved.isdisjoint((_RUN, report.hostname)):
                 order = _order_before_save(order, self._journal.failing_seconds(now))
-                poll = min(poll, POLL_SOON) if order.action == NOTHING else poll
+                poll = min(poll, max(POLL_SOON, self.seconds_until_due())) if order.action == NOTHING else poll
             if is_running:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
                 poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
@@ -166,16 +172,19 @@ class Controller:
         return {"number": number, "within": POLL_SOON * max(0.0, excess)}
 
     def sync_json(self, report: LauncherReport) -> bytes:
-        """The same as JSON. The run's specification is encoded once for all tasks."""
+        """The same as JSON. What is the same for all tasks, and long for many of them, is encoded once."""
         order = self.sync(report)
-        data = json.dumps(replace(order, spec=None).to_dict())
-        if order.spec is None:
-            return data.encode()
-        spec, text = self._spec_json
-        if spec is not order.spec:
-            text = json.dumps(order.spec.to_dict())
-            self._spec_json = (order.spec, text)
-        return f'{data[:-1]}, "spec": {text}}}'.encode()
+        text = json.dumps(replace(order, spec=None, address_book=[]).to_dict())[:-1]
+        shared = {"spec": order.spec, "address_book": order.address_book}
+        parts = [f', "{name}": {self._shared_json(name, value)}' for name, value in shared.items() if value]
+        return f"{text}{''.join(parts)}}}".encode()
+
+    def _shared_json(self, name: str, value: Any) -> str:
+        known, text = self._shared.get(name, (None, ""))
+        if known is not value:
+            text = json.dumps(Order(NOTHING, **{name: value}).to_dict()[name])
+            self._shared[name] = (value, text)
+        return text
 
     def queue_restarts(self, hostnames: List[str]) -> None:
         """Restart these tasks one at a time, in the order of job and index, so that new limits take effect."""
@@ -253,7 +262,7 @@ class Controller:
     def seconds_until_due(self) -> float:
         """Seconds until what was reported is applied and saved; 0 where that is done."""
         with self._lock:
-            return 0.0 if self._is_saved else max(0.0, self._save_at - self._clock.steady())
+            return max(0.0, self._save_at - self._clock.steady()) if self._unsaved else 0.0
 
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""
@@ -330,7 +339,7 @@ class Controller:
     def is_stopped(self) -> bool:
         """Whether the run has ended and all its tasks are in a final state. That is saved: a caller may kill the controller."""
         with self._lock:
-            if not self._is_saved:
+            if self._unsaved:
                 self._save(self._now())
             run = self._run
             if run is None:
@@ -434,11 +443,11 @@ class Controller:
                 controller_absence.listen_again(self._run, now, paused)
         return now
 
-    def _add(self, happened: List[Event], now: float) -> None:
-        """Note that the state has changed, and why."""
+    def _add(self, happened: List[Event], now: float, hostname: str = _RUN) -> None:
+        """Note that the state of a task, or of the run, has changed, and why."""
         if self._run is not None:
             self._journal.add(self._run.spec.id, happened, now)
-            self._is_saved = False
+            self._unsaved.add(hostname)
             self._ports.hold(elastic.unused_ports(self._run))
 
     def _commit(self, happened: List[Event]) -> None:
@@ -453,7 +462,7 @@ class Controller:
         elastic.reserve_addresses(self._run, self._ports.choose)
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
-        self._is_saved = self._journal.write(self._run, now)
+        self._unsaved = set() if self._journal.write(self._run, now) else {_RUN}
         self._changes.note(self._run)
         pause = _SAVE_SECONDS + _SAVE_SECONDS_PER_TASK * len(self._run.tasks)
         self._save_at = self._clock.steady() + pause
@@ -467,6 +476,12 @@ def _order_before_save(order: Order, failing_seconds: float) -> Order:
         return Order(NOTHING)
     is_early = order.action == END and order.upload is None and failing_seconds < END_SECONDS
     return replace(order, action=STOP) if is_early else order
+
+
+def _is_service(run: RunState, hostname: str) -> bool:
+    """Whether other tasks wait for what this one has reported."""
+    task = run.tasks.get(hostname)
+    return task is not None and run.spec.is_service(task.job)
 
 
 def _fields(run: RunState, hostname: str) -> Dict[str, Any]:

@@ -5,7 +5,8 @@ that a worker that is added later changes nothing for the others. All workers bu
 the first start, and their end does not decide the result of the run.
 """
 
-from typing import Callable, Dict, List, Set, Union
+from functools import lru_cache
+from typing import Callable, Dict, List, Set, Tuple, Union
 
 from ..run_spec import RunSpec, TaskSpec
 from ..run_state import DEAD, FINAL, TENSORBOARD, RunState, TaskState
@@ -113,19 +114,18 @@ def may_have_started(run: RunState, task: TaskState) -> bool:
 
 
 def address_book(run: RunState, task: TaskState) -> List[TaskAddress]:
-    """What this task gets when it starts: the listed tasks, and the optional workers that do not exist; and itself."""
+    """What this task gets when it starts: the listed tasks, and the optional workers that do not exist; and itself. It is the same
+    list for all tasks whose addresses the run knows, which nobody changes."""
     addresses = {**run.address_book, task.hostname: task.address}
-    tasks = [TaskAddress(task.hostname, task.job, task.index, "") for task in run.tasks.values()]
-    absent = [
-        TaskAddress(name, "worker", index, "")
-        for name, index in optional_workers(run.spec).items()
-        if name not in run.tasks
-    ]
-    return [
-        TaskAddress(entry.hostname, entry.job, entry.index, addresses[entry.hostname])
-        for entry in (*tasks, *absent)
-        if entry.hostname in addresses
-    ]
+    tasks = [(task.hostname, task.job, task.index) for task in run.tasks.values()]
+    absent = [(name, "worker", index) for name, index in optional_workers(run.spec).items() if name not in run.tasks]
+    return _address_book((*tasks, *absent), tuple(addresses.items()))
+
+
+@lru_cache(maxsize=1)
+def _address_book(tasks: Tuple[Tuple[str, str, int], ...], addresses: Tuple[Tuple[str, str], ...]) -> List[TaskAddress]:
+    known = dict(addresses)
+    return [TaskAddress(hostname, job, index, known[hostname]) for hostname, job, index in tasks if hostname in known]
 
 
 def tasks_continue(before: RunSpec, after: RunSpec) -> bool:
