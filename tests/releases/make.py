@@ -1,7 +1,8 @@
 """`python -m tests.releases.make BACKEND…`: store what the present version stores, in `VERSION/BACKEND.json`.
 
 It runs the program twice, with the real Pulumi engine: `local` on this machine, `docker` on the engine that the tests use, `ec2` on
-machines in the box, whose API is moto's. Run it when a version is released, and commit what it writes.
+machines in the box, whose API is moto's, `kubernetes` on the cluster that the tests use. Run it when a version is released, and commit
+what it writes.
 """
 
 import json
@@ -20,8 +21,12 @@ from tests.box.cloud import Box
 from tests.docker.project import DockerProject
 from tests.ec2.project import Ec2Project
 from tests.engine.daemon import engine
-from tests.engine.images import python_image
+from tests.engine.images import PYTHON, python_image
 from tests.integration.conftest import ROOT, Project
+from tests.kube.cluster import cluster
+from tests.kube.images import archive
+from tests.kube.programs import kube
+from tests.kubernetes.project import KubernetesProject
 from tests.releases import stored
 from tfdeploy.backends.local.paths import Places, machine_id
 from tfdeploy.backends.local.planner import this_machine
@@ -54,7 +59,7 @@ ARGUMENTS = (
     'env={"RATE": "0.5"}, secrets={"PASSWORD": "of the tests"}'
 )
 
-MORE = {"local": ", ps=1", "docker": "", "ec2": ', ec2={"machine_count": 1}'}
+MORE = {"local": ", ps=1", "docker": "", "ec2": ', ec2={"machine_count": 1}', "kubernetes": ""}
 """The arguments of one backend."""
 
 _ARCHIVES = {"docker:index/serviceConfig:ServiceConfig": "data", "aws:ec2/instance:Instance": "userData"}
@@ -77,6 +82,11 @@ def projects(backend: str) -> Iterator[Project]:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         if backend == "local":
             yield Project(folder)
+            return
+        if backend == "kubernetes":
+            with cluster(kube(), archive()) as made:
+                patch.setenv("KUBECONFIG", str(made.kubeconfig))
+                yield KubernetesProject(folder, made.kubeconfig, PYTHON)
             return
         with engine() as address:
             patch.setenv("DOCKER_HOST", address)
@@ -125,6 +135,8 @@ def placeholders(project: Project, secrets: set[str]) -> Mapping[str, str]:
         own[str(Places(ref["home"]).runtime)] = stored.RUNTIME
     elif ref["backend"] == "docker":
         own[ref["home"]] = stored.ENGINE
+    elif ref["backend"] == "kubernetes":
+        own[ref["home"].partition("@")[2]] = stored.ENGINE
     return own
 
 

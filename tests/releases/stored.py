@@ -22,7 +22,8 @@ PLACE, OWNER, MACHINE, MACHINE_ID = "@FOLDER@", "@OWNER@", "@MACHINE@", "@MACHIN
 """The folder of the project, who created the cluster, this machine, and its id."""
 
 RUNTIME, BIN, ENGINE = "@RUNTIME@", "@BIN@", "@ENGINE@"
-"""Where the sockets of a local cluster are, and the programs of Python's environment; the address of a Docker engine."""
+"""Where the sockets of a local cluster are, and the programs of Python's environment; the address of a Docker engine, or of the
+API server of Kubernetes."""
 
 IS_SECRET = "4dabf18193072939515e22adb298388d"
 """Pulumi's mark of a secret value."""
