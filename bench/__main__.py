@@ -36,6 +36,7 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "docker-many": ("docker_many", needs.docker),
     "forecast": ("forecast", needs.nothing),
     "ec2-machines": ("ec2_machines", needs.ec2),
+    "follow": ("follow", needs.ec2_and_kubernetes),
     "tfjob": ("tfjob", needs.kubernetes),
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""

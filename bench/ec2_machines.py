@@ -6,19 +6,17 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from tests.box.cloud import Box
-from tests.ec2.project import Ec2Project
 from tests.engine.cli import docker
 from tests.engine.images import python_image
 from tfdeploy.backends.docker.engine.engine import engine_address
 from tfdeploy.backends.ec2.machine.user_data import READY
 
 from .needs import image_of
+from .on_ec2 import ec2_project
 from .pairs import by_turns, log
 from .processes import BenchError
 from .table import Row, ratio
@@ -40,7 +38,7 @@ def run() -> list[Row]:
         image = box.push(python)
 
         def ours(machines: int) -> float:
-            with _project(Path(folder) / str(next(number)), box, image, machines) as project:
+            with ec2_project(Path(folder) / str(next(number)), box, image, machines, _FOREVER) as project:
                 begun = time.monotonic()
                 output = project.up().output
                 total = time.monotonic() - begun
@@ -54,24 +52,6 @@ def run() -> list[Row]:
 
         mine, single = by_turns(_PAIRS, f"{MACHINES} machines", partial(ours, MACHINES), partial(ours, 1))
     return [ratio(f"`up` on EC2 in a box without boot and images: {MACHINES} machines against 1", mine, single, 1.3)]
-
-
-@contextmanager
-def _project(folder: Path, box: Box, image: str, machines: int) -> Iterator[Ec2Project]:
-    """A stack with a worker for each machine, which is destroyed in the end."""
-    before = dict(os.environ)
-    os.environ.update({**box.environment, "XDG_STATE_HOME": str(folder / "state")})
-    project = Ec2Project(folder, box, image)
-    try:
-        job = f'command=["python", "train.py"], code="code", workers={machines}, ec2={{"machine_count": {machines}}}, wait="0"'
-        project.write(job, _FOREVER)
-        project.init()
-        yield project
-        project.destroy()
-    finally:
-        project.clean()
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _boot(outer: str, instances: list[str]) -> float:

@@ -42,6 +42,11 @@ def kubernetes(_: ExitStack) -> str:
     return _failure(lambda: _set_up("local", "kubernetes", "tests")) or _failure(_operator)
 
 
+def ec2_and_kubernetes(stack: ExitStack) -> str:
+    """Both emulations."""
+    return ec2(stack) or kubernetes(stack)
+
+
 def image_of(provide: Callable[[str], str]) -> str:
     """An image that the tests have too, made where it is missing.
 
