@@ -220,11 +220,13 @@ def test_no_order_waits_until_what_another_task_has_reported_is_saved(tmp_path: 
     target, launchers = controller(tmp_path, workers=2), [Launcher(f"worker-{index}") for index in range(2)]
     prepare(target, launchers)
     target._save_at = float("inf")
+    books = []
     for launcher in launchers:
-        sync(target, launcher)
+        books.append(sync(target, launcher).address_book)
         assert launcher.running
         target.sync(launcher.report())
     assert target.seconds_until_due() > 0
+    assert books[0] is books[1], "it is made and encoded once"
 
 
 def test_tasks_that_wait_for_a_service_start_when_it_is_saved_that_it_listens(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ VIEW_SECONDS = 3.0
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
 
-_RUN = ""
-"""In place of a hostname: the state of the run, or of several tasks, is not saved."""
+_WHOLE_RUN = ""
+"""In place of a hostname: the state of the run, or of a task that others wait for, is not saved."""
 
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
@@ -83,7 +83,7 @@ class Controller:
         self._unsaved: Set[str] = set()
         self._imported = ""
         self._save_at = 0.0
-        self._shared: Dict[str, Tuple[Any, str]] = {}
+        self._encoded: Dict[str, Tuple[Any, str]] = {}
         self._ports = PortReservations()
         self._changes = OrderChanges()
         self.dumps = Dumps(self._changes, self._clock.steady)
@@ -143,11 +143,9 @@ class Controller:
             if run is None:
                 return Order(NOTHING, poll=POLL_SOON)
             before, was_saved = _fields(run, report.hostname), not self._unsaved
-            waiting_since = run.waiting_since
             happened = reconcile.apply_report(run, report, now)
             if happened or _fields(run, report.hostname) != before:
-                concerns_others = run.waiting_since != waiting_since or _is_service(run, report.hostname)
-                self._add(happened, now, _RUN if concerns_others else report.hostname)
+                self._add(happened, now, _WHOLE_RUN if _is_service(run, report.hostname) else report.hostname)
             if self._unsaved and self._clock.steady() >= self._save_at:
                 self._save(now)
             if was_saved and self._unsaved:
@@ -155,7 +153,7 @@ class Controller:
             order = reconcile.make_order(run, report, now)
             poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
             is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
-            if not is_running and not self._unsaved.isdisjoint((_RUN, report.hostname)):
+            if not is_running and not self._unsaved.isdisjoint((_WHOLE_RUN, report.hostname)):
                 order = _order_before_save(order, self._journal.failing_seconds(now))
                 poll = min(poll, max(POLL_SOON, self.seconds_until_due())) if order.action == NOTHING else poll
             if is_running:
@@ -180,10 +178,11 @@ class Controller:
         return f"{text}{''.join(parts)}}}".encode()
 
     def _shared_json(self, name: str, value: Any) -> str:
-        known, text = self._shared.get(name, (None, ""))
+        """The JSON of a member of an order; it is encoded again when the member is another object."""
+        known, text = self._encoded.get(name, (None, ""))
         if known is not value:
             text = json.dumps(Order(NOTHING, **{name: value}).to_dict()[name])
-            self._shared[name] = (value, text)
+            self._encoded[name] = (value, text)
         return text
 
     def queue_restarts(self, hostnames: List[str]) -> None:
@@ -443,7 +442,7 @@ class Controller:
                 controller_absence.listen_again(self._run, now, paused)
         return now
 
-    def _add(self, happened: List[Event], now: float, hostname: str = _RUN) -> None:
+    def _add(self, happened: List[Event], now: float, hostname: str = _WHOLE_RUN) -> None:
         """Note that the state of a task, or of the run, has changed, and why."""
         if self._run is not None:
             self._journal.add(self._run.spec.id, happened, now)
@@ -462,7 +461,7 @@ class Controller:
         elastic.reserve_addresses(self._run, self._ports.choose)
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
-        self._unsaved = set() if self._journal.write(self._run, now) else {_RUN}
+        self._unsaved = set() if self._journal.write(self._run, now) else {_WHOLE_RUN}
         self._changes.note(self._run)
         pause = _SAVE_SECONDS + _SAVE_SECONDS_PER_TASK * len(self._run.tasks)
         self._save_at = self._clock.steady() + pause
