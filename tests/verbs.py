@@ -35,8 +35,10 @@ class Echo(socketserver.StreamRequestHandler):
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
 
-def serve(port=0):
-    Server(("", port or int(os.environ["TFDEPLOY_ADDRESS"].rpartition(":")[2])), Echo).serve_forever()
+def serve(port=0, listens=lambda: None):
+    server = Server(("", port or int(os.environ["TFDEPLOY_ADDRESS"].rpartition(":")[2])), Echo)
+    listens()
+    server.serve_forever()
 """
 """A task that sends back what it gets, and says so when its peer has ended."""
 

@@ -35,19 +35,21 @@ import os, pathlib, sys, time
 
 here = pathlib.Path({folder!r})
 hostname = os.environ["TFDEPLOY_HOSTNAME"]
+noted = here / ("starts-" + hostname)
+number = 1 + (len(noted.read_text().splitlines()) if noted.exists() else 0)
 
 
 def begin():
-    with (here / ("starts-" + hostname)).open("a") as starts:
+    with noted.open("a") as starts:
         starts.write(str(os.getpid()) + "\\n")
-    return len((here / ("starts-" + hostname)).read_text().splitlines())
+    return number
 
 
 def wait_for(*gates):
     while not any((here / gate).exists() for gate in gates):
         time.sleep(0.02)
 """
-"""Module `steps` of every test program: `begin` counts its starts, `wait_for` waits until the test opens a gate."""
+"""Module `steps` of every test program: `number` of its start, `begin` once the program is ready, `wait_for` until the test opens a gate."""
 
 WAITS = """
 from steps import begin, hostname, wait_for

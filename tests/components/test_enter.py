@@ -10,7 +10,7 @@ from tests.components.registered import verbs_of
 from tests.verbs import ECHO, talk
 
 HELD_BYTES = 50_000_000
-SERVES = f"from steps import begin\nbegin()\n{ECHO}\nserve()"
+SERVES = f"from steps import begin\n{ECHO}\nserve(listens=begin)"
 
 
 def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluster: Standing) -> None:
@@ -70,8 +70,8 @@ def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
 
 
 def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_port: int) -> None:
-    serves_both = f"import threading\nthreading.Thread(target=serve, args=({free_port},), daemon=True).start()\nserve()"
-    cluster.up(f"{SERVES.removesuffix('serve()')}{serves_both}", workers=1)
+    second = f"threading.Thread(target=serve, args=({free_port}, begin), daemon=True).start()"
+    cluster.up(f"import threading\n{SERVES.replace('=begin', '=lambda: ' + second)}", workers=1)
     cluster.until_running("worker-0")
     verbs = verbs_of(cluster)
     code, said, beside = verbs.call("port-forward", "worker-0", str(free_port))

@@ -12,9 +12,10 @@ from tfdeploy.agent.run_state import TaskExit
 
 COUNTS_AND_FAILS = """
 import os, signal, sys
-from steps import begin
+from steps import begin, number
 
-print("start", begin(), flush=True)
+print("start", number, flush=True)
+begin()
 if os.environ["HOW"] == "signal":
     os.kill(os.getpid(), signal.SIGSEGV)
 sys.exit(int(os.environ["HOW"]))

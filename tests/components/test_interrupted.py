@@ -14,14 +14,15 @@ from tfdeploy.agent.events import TASK_INTERRUPTED
 
 SAYS_IT_IS_DONE = """
 import signal, sys
-from steps import begin, hostname, wait_for
+from steps import begin, hostname, number, wait_for
 
 def end(*_):
     print("told to stop", flush=True)
     sys.exit(0)
 
 signal.signal(signal.SIGTERM, end)
-print("start", begin(), flush=True)
+print("start", number, flush=True)
+begin()
 wait_for("gate", hostname)
 """
 

@@ -31,7 +31,7 @@ wait_for("gate")
 
 SAVES_SLOWLY = """
 import signal, sys
-from steps import begin, here, wait_for
+from steps import begin, here, number, wait_for
 
 def save(*_):
     (here / "saving").touch()
@@ -40,7 +40,8 @@ def save(*_):
     sys.exit(0)
 
 signal.signal(signal.SIGTERM, save)
-print("start", begin(), flush=True)
+print("start", number, flush=True)
+begin()
 wait_for("gate")
 """
 

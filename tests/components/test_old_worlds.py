@@ -10,9 +10,9 @@ MASTER = """
 import json, os
 from steps import begin, wait_for
 
-begin()
 config = json.loads(os.environ["TF_CONFIG"])
 print(json.dumps({"cluster": config["cluster"], "task": config["task"]}), flush=True)
+begin()
 wait_for("never" if config["task"]["type"] == "ps" else "gate")
 """
 
@@ -20,7 +20,6 @@ EVALUATES = """
 import argparse, json
 from steps import begin, hostname, wait_for
 
-begin()
 parser = argparse.ArgumentParser()
 for name in ("ps_list", "worker_list", "type", "id"):
     parser.add_argument("--" + name, required=True)
@@ -30,6 +29,7 @@ cluster = {"chief": workers[:1], "ps": flags.ps_list.split(","), "worker": worke
 if kind == "worker":
     kind, index = [("chief", 0), ("evaluator", 0), ("worker", 0)][index]
 print(json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}), flush=True)
+begin()
 wait_for(hostname)
 if kind == "evaluator":
     print("accuracy: 0.9", flush=True)
@@ -39,7 +39,12 @@ if kind == "evaluator":
 
 def told(cluster: Standing, hostname: str) -> dict[str, object]:
     """The first line that a task has printed."""
-    told: dict[str, object] = json.loads(cluster.output(hostname).splitlines()[0])
+
+    def line() -> bytes:
+        first, end, _ = cluster.output(hostname).partition(b"\n")
+        return first if end else b""
+
+    told: dict[str, object] = json.loads(until(line, f"the first line of {hostname}"))
     return told
 
 

@@ -8,10 +8,11 @@ from tfdeploy.backends.local.backend import BACKEND
 
 SHOWS_WORKERS = """
 import sys
-from steps import begin, hostname, wait_for
+from steps import begin, hostname, number, wait_for
 
 hosts = next(part for part in sys.argv if part.startswith("--worker_hosts="))
-print("start", begin(), "with", len(hosts.split(",")), "workers", flush=True)
+print("start", number, "with", len(hosts.split(",")), "workers", flush=True)
+begin()
 wait_for("gate", hostname)
 """
 
