@@ -37,14 +37,15 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "forecast": ("forecast", needs.nothing),
     "ec2-machines": ("ec2_machines", needs.ec2),
     "follow": ("follow", needs.ec2_and_kubernetes),
-    "tfjob": ("tfjob", needs.kubernetes),
+    "tfjob": ("tfjob", needs.tfjob),
+    "setup": ("cold_setup", needs.nothing),
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""
 
 RECORDED = ("forecast",)
 """They measure nothing, so other work does not disturb them."""
 
-DEADLINES = {"ec2-machines": 3600.0}
+DEADLINES = {"docker-many": 3600.0, "ec2-machines": 3600.0, "setup": 3600.0, "tfjob": 3600.0}
 DEADLINE = 1800.0
 """After so many seconds a row fails; what it has made is removed then."""
 

@@ -29,7 +29,7 @@ from .table import Row, limit, ratio
 TASKS = int(os.environ.get("BENCH_TASKS", "100"))
 """Fewer where a machine cannot hold so many; the rows contain the number."""
 
-_PAIRS = 2
+_PAIRS = 5
 _AT_ONCE = 4
 _OBSERVATIONS = 5
 _FOREVER = ["python3", "-c", "import time; time.sleep(1000000)"]

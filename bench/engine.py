@@ -30,6 +30,9 @@ UP = ("up", "--yes", "--skip-preview", "--suppress-outputs")
 STACK = f"bench-{secrets.token_hex(3)}"
 """A name of this run's own: an engine may be shared with others."""
 
+_FORKS = "PULUMI_PYTHON_CMD"
+"""It names what the tests save time with. A user's programs are new processes."""
+
 _SECONDS = 900.0
 """How long one call of the engine may take."""
 
@@ -52,7 +55,7 @@ class Workplace:
             **inherited,
             "XDG_STATE_HOME": str(self.state),
             "XDG_CACHE_HOME": str(folder / "cache"),
-            **pulumi_home(folder),
+            **{name: value for name, value in pulumi_home(folder).items() if name != _FORKS},
             "PULUMI_BACKEND_URL": f"file://{stacks}",
             "PULUMI_CONFIG_PASSPHRASE": secrets.token_hex(16),
             "PULUMI_SKIP_UPDATE_CHECK": "1",

@@ -38,8 +38,13 @@ def ec2(stack: ExitStack) -> str:
 
 @functools.cache
 def kubernetes(_: ExitStack) -> str:
-    """The tests' Kubernetes, and TFJob's operator; why not, where they cannot be built."""
-    return _failure(lambda: _set_up("local", "kubernetes", "tests")) or _failure(_operator)
+    """The tests' Kubernetes; why not, where it cannot be built."""
+    return _failure(lambda: _set_up("local", "kubernetes", "tests"))
+
+
+def tfjob(stack: ExitStack) -> str:
+    """The same, and TFJob's operator."""
+    return kubernetes(stack) or _failure(_operator)
 
 
 def ec2_and_kubernetes(stack: ExitStack) -> str:

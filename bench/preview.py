@@ -7,7 +7,7 @@ from .table import Row, ratio
 _PAIRS = 5
 _TASKS = 100
 _TIMES = 4
-_GROWTH_PAIRS = 3
+_GROWTH_PAIRS = 5
 
 
 def run() -> list[Row]:

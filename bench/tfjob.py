@@ -13,7 +13,7 @@ from .pairs import log
 from .processes import BenchError, until
 from .table import Row, number, ratio
 
-_TURNS = 2
+_TURNS = 5
 _STEPS = 500
 _TARGETS = (1.3, 1)
 """For a worker that is killed for the first time, and again: the back-off of a kubelet doubles."""

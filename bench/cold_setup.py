@@ -1,0 +1,63 @@
+"""How long `make mnist` and `make setup-tests` take on a computer that has nothing of them: in a clean clone, with an empty HOME."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from .ending import undisturbed
+from .engine import ROOT
+from .pairs import log
+from .processes import run as run_command
+from .table import Row, limit
+
+_SECONDS = 1500.0
+_TARGET = 360.0
+_SETTINGS = ("PULUMI_", "TFDEPLOY_", "XDG_", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "DOCKER_HOST", "GOGC")
+
+
+def run() -> list[Row]:
+    """Both, once: each takes minutes."""
+    return [_row(target) for target in ("mnist", "setup-tests")]
+
+
+def _row(target: str) -> Row:
+    with _clone() as (folder, environment):
+        begun = time.monotonic()
+        try:
+            run_command("make", target, seconds=_SECONDS, folder=folder, environment=environment, merged=True)
+        finally:
+            seconds = time.monotonic() - begun
+            with undisturbed():
+                _destroy(folder, environment)
+    log(f"make {target}: {seconds:.0f} s")
+    return limit(f"`make {target}` in a clean clone with an empty HOME", [seconds], _TARGET, " s")
+
+
+@contextmanager
+def _clone() -> Iterator[tuple[Path, Mapping[str, str]]]:
+    """A clone of the last commit, and an environment with a new HOME, without what this one has set up."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as made:
+        folder, home = Path(made) / "tfdeploy", Path(made) / "home"
+        home.mkdir()
+        run_command("git", "clone", "--quiet", str(ROOT.parent), str(folder))
+        yield folder, _environment(home)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    pulumi = shutil.which("pulumi")
+    own = {str(Path(sys.prefix) / "bin"), str(Path(pulumi).parent) if pulumi else ""}
+    path = [entry for entry in os.environ["PATH"].split(os.pathsep) if entry not in own]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
+    return {**inherited, "HOME": str(home), "PATH": os.pathsep.join(path)}
+
+
+def _destroy(folder: Path, environment: Mapping[str, str]) -> None:
+    """Remove the cluster of `make mnist`, if there is one."""
+    if (folder / "Pulumi.dev.yaml").exists():
+        script = "source tools/activate && pulumi destroy --yes --skip-preview"
+        run_command("bash", "-c", script, folder=folder, environment=environment)
