@@ -158,7 +158,7 @@ class Controller:
                 poll = min(poll, max(POLL_SOON, self.seconds_until_due())) if order.action == NOTHING else poll
             if is_running:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
-                poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
+                poll = min(max((now - run.tasks[report.hostname].since) / 3, poll), later)
             return replace(order, poll=poll, dump=self.dumps.wanted(report.hostname) if is_running else 0)
 
     def wait_for_change(self, number: int) -> Dict[str, Any]:

@@ -36,8 +36,9 @@ from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
 from .uploads import Uploads
 
-_RETRY_SECONDS, _LONGEST_RETRY = 0.5, 4.0
-"""Seconds until the next sync after one that got no order: twice as long each time. `controller_absence.HEAR_SECONDS` is longer."""
+_RETRY_SECONDS, _LONGEST_RETRY = 0.05, 4.0
+"""Seconds until the next sync after one that got no order: twice as long each time, since a controller that starts with its launchers
+listens a moment later than they sync. `controller_absence.HEAR_SECONDS` is longer."""
 
 _SHIP_SECONDS = 10.0
 
