@@ -49,7 +49,7 @@ def wait_for(*gates):
     while not any((here / gate).exists() for gate in gates):
         time.sleep(0.02)
 """
-"""Module `steps` of every test program: `number` of its start, `begin` once the program is ready, `wait_for` until the test opens a gate."""
+"""Module `steps` of every test program: the `number` of its start, `begin` when it is ready, `wait_for` until the test opens a gate."""
 
 WAITS = """
 from steps import begin, hostname, wait_for

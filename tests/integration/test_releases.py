@@ -20,7 +20,7 @@ from tfdeploy.backends.local.planner import this_machine
 
 LINES = ["worker-0 | step 1: loss 1.0", "worker-0 | step 2: loss 0.5", "worker-0 | accuracy: 0.75"]
 RELEASES = releases("local")
-ELSEWHERE = releases("docker", "ec2")
+ELSEWHERE = releases("docker", "ec2", "kubernetes")
 """Clusters at places that do not exist here."""
 
 

@@ -26,8 +26,9 @@ from tfdeploy.backends.state_values import plain_values
 from tfdeploy.cluster import TYPE
 from tfdeploy.identity import find_stored
 from tfdeploy.paths import state_folder
+from tfdeploy.spec.backends import BACKENDS
 
-RELEASES = releases("local", "docker", "ec2")
+RELEASES = releases(*BACKENDS)
 DYNAMIC = "pulumi-python:dynamic/tfdeploy:"
 
 PROVIDERS = {
@@ -75,8 +76,10 @@ def release(request: pytest.FixtureRequest) -> StoredRelease:
 
 def test_every_version_has_a_file_for_each_backend() -> None:
     files = {(release.version, release.backend) for release in RELEASES}
-    assert {version for version, _ in files} >= {"0.1.0"}
-    assert files == {(version, backend) for version, _ in files for backend in ("local", "docker", "ec2")}
+    versions = {version for version, _ in files}
+    assert versions >= {"0.1.0", "0.2.0"}
+    wanted = {(version, backend) for version in versions for backend in BACKENDS}
+    assert files == wanted - {("0.1.0", "kubernetes")}, "which came with 0.2.0"
 
 
 def test_the_stored_resources_have_types_and_providers_that_exist(release: StoredRelease) -> None:
@@ -159,7 +162,7 @@ def test_every_member_of_a_stored_file_is_read(release: StoredRelease, pattern: 
 FORMER = {"/spec/previous_train_dir"}
 """What only a submission had. A record is restored before its run is submitted now."""
 
-ABSENT = {("docker", "tasks/*/task.json"), ("ec2", "tasks/*/task.json")}
+ABSENT = {(backend, "tasks/*/task.json") for backend in ("docker", "ec2", "kubernetes")}
 """What has another place: tasks in containers have their settings in the container."""
 
 
