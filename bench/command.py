@@ -32,7 +32,7 @@ _COMPLETED = {"_TFDEPLOY_COMPLETE": "complete_bash", "COMP_WORDS": "tfdeploy st"
 _CALLS = (
     *(_Call(f"`tfdeploy {verb}`", ("tfdeploy", verb), _COMMAND_TARGET) for verb in ("status", "logs", "ls", "runs")),
     _Call("`tfdeploy --help`", ("tfdeploy", "--help"), _HELP_TARGET),
-    _Call("completion of `tfdeploy st`", ("tfdeploy",), _HELP_TARGET, _COMPLETED),
+    _Call("shell completion of a command of `tfdeploy`", ("tfdeploy",), _HELP_TARGET, _COMPLETED),
 )
 
 

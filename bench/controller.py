@@ -11,13 +11,14 @@ from typing import NamedTuple
 import psutil
 
 from tests.components.many_launchers import Launchers, RunningController, launchers_of, running_controller
+from tfdeploy.agent.control.controller import LATER_TASKS, POLL_LATER
 
 from .pairs import log
 from .processes import BenchError, until
 from .table import Row, limit
 
 _TASKS = 1000
-_STEADY_POLL = 2.0
+_STEADY_POLL = POLL_LATER * _TASKS / LATER_TASKS
 """Seconds between two reports of each launcher, once its program has run for long."""
 
 _MEASURED = 10.0

@@ -55,8 +55,8 @@ class Training:
         time.sleep(_SETTLE + _TURN)
         ended = time.monotonic()
         printed = self.read()
+        self.check()  # before it is halted: then its controller does not respond
         halt(self.handles)
-        self.check()
         return mnist.rate(printed, begun, ended)
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ def test_the_commands_in_its_sentences_exist(page: Path) -> None:
 )
 def test_a_wrong_command_is_found(command: str, problem: list[str]) -> None:
     assert [*problems(command)] == problem
+
+
+def test_pages_install_the_present_version() -> None:
+    text = "\n".join(page.read_text() for page in pages())
+    assert {*re.findall(r"install resource tfdeploy (\S+)", text)} == {version("pulumi-tfdeploy")}
 
 
 def test_readme_is_short() -> None:

@@ -52,6 +52,22 @@ def test_what_concerns_all_launchers_is_a_change_and_no_more(tmp_path: Path) -> 
     assert after(lambda: controller.submit_run(plan(workers=2, command=["python", "other.py"]).run))
 
 
+def test_the_end_of_the_last_worker_is_a_change_since_parameter_servers_serve_it(tmp_path: Path) -> None:
+    controller = Controller(Record(tmp_path))
+    launchers = [Launcher("ps-0"), Launcher("worker-0"), Launcher("worker-1"), Launcher("worker-2")]
+    controller.submit_run(plan(ps=1, workers=3).run)
+    for _ in range(4):
+        report(controller, *launchers)
+    numbers = []
+    for launcher in launchers[1:]:
+        launcher.end_child(0, 2.0)
+        for _ in range(2):
+            report(controller, launcher)
+        numbers.append(number_of(controller))
+    assert numbers[1] == numbers[0], "worker-0 has ended the run, and worker-2 still runs"
+    assert numbers[2] != numbers[1]
+
+
 def test_a_number_of_another_controller_is_a_change(tmp_path: Path) -> None:
     assert number_of(Controller(Record(tmp_path))) != number_of(Controller(Record(tmp_path)))
 

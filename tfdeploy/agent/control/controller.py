@@ -462,7 +462,7 @@ class Controller:
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
         self._unsaved = set() if self._journal.write(self._run, now) else {_WHOLE_RUN}
-        self._changes.note(self._run)
+        self._changes.note(self._run, now)
         pause = _SAVE_SECONDS + _SAVE_SECONDS_PER_TASK * len(self._run.tasks)
         self._save_at = self._clock.steady() + pause
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Optional
 
 from ..run_state import RunState
 from ..transport.rpc import CallError, Client
+from .end_policy import finishing_workers
 
 WAIT_SECONDS = 20.0
 """The call returns after so long if nothing has changed."""
@@ -22,19 +23,21 @@ _REFUSED_SECONDS = 30.0
 
 
 class OrderChanges:
-    """Counts the changes of what concerns all launchers of a run: another run, its start, its end, other tasks."""
+    """Counts the changes of what concerns all launchers of a run: another run, its start, its end and that of its last worker, other
+    tasks."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._number = int.from_bytes(os.urandom(6), "big")  # a controller that starts again has another one
         self._seen: Any = None
 
-    def note(self, run: RunState) -> None:
+    def note(self, run: RunState, now: float) -> None:
         """The run has changed; wake those that wait where that concerns all launchers."""
         seen = (
             run.spec.id,
             run.barrier_passed,
             run.result is None,
+            run.result is not None and bool(finishing_workers(run, now)),
             run.stop_requested,
             run.restarting_task,
             len(run.tasks),
