@@ -14,7 +14,6 @@ from pulumi.resource import DependencyResource
 
 from .. import registry
 from ..agent.json_data import JsonData
-from ..backends import stopped_record as stopped_record
 from ..backends.backend import Backend
 from ..backends.planning import DependencyRequest
 from ..backends.zipapp import version
@@ -226,6 +225,8 @@ async def _observe(
     )
     latest = await observed(watch, values[1])
     if declaration.rendered.replacement and not pulumi.runtime.is_dry_run():
+        from ..backends import stopped_record as stopped_record  # most updates replace no machine
+
         stopped_record.remove(declaration.cluster)
     return latest
 
@@ -237,6 +238,8 @@ def _way_back(declaration: Declaration) -> str:
         back = f"pulumi config set tfdeploy:backend {origins[0]} && pulumi up"
         return f"What is on {' and '.join(origins)} is not deleted. To return: {back}"
     if declaration.rendered.replacement:
+        from ..backends import stopped_record as stopped_record
+
         folder = stopped_record.folder_of(declaration.cluster)
         return (
             f"Its record and its newest checkpoint from before are in {folder}. To return, undo the change of the machines and run "
