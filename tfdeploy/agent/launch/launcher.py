@@ -40,6 +40,9 @@ _RETRY_SECONDS, _LONGEST_RETRY = 0.05, 4.0
 """Seconds until the next sync after one that got no order: twice as long each time, since a controller that starts with its launchers
 listens a moment later than they sync. `controller_absence.HEAR_SECONDS` is longer."""
 
+_RESTART_SECONDS = 0.5
+"""The shortest pause before a program is started that is due while the controller is away."""
+
 _SHIP_SECONDS = 10.0
 
 _PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
@@ -115,7 +118,7 @@ class Launcher:
     def _seconds_until_retry(self) -> float:
         due = self._last_order.seconds_until_restart(self._program)
         pause = max(_RETRY_SECONDS, self._retry.seconds)
-        return pause if due is None else min(pause, max(due, _RETRY_SECONDS))
+        return pause if due is None else min(pause, max(due, _RESTART_SECONDS))
 
     def _sleep(self, seconds: float) -> None:
         if wait_for_signal(_WAKING, self._program.seconds_until_kill(seconds)) not in (0, signal.SIGCHLD):
