@@ -1,13 +1,12 @@
 """How long `make mnist` and `make setup-tests` take on a computer that has nothing of them: in a clean clone, with an empty HOME."""
 
-import os
-import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.setup.clones import clean_environment
 
 from .ending import undisturbed
 from .engine import ROOT
@@ -17,7 +16,6 @@ from .table import Row, limit
 
 _SECONDS = 1500.0
 _TARGET = 360.0
-_SETTINGS = ("PULUMI_", "TFDEPLOY_", "XDG_", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "DOCKER_HOST", "GOGC")
 
 
 def run() -> list[Row]:
@@ -43,17 +41,10 @@ def _clone() -> Iterator[tuple[Path, Mapping[str, str]]]:
     """A clone of the last commit, and an environment with a new HOME, without what this one has set up."""
     with tempfile.TemporaryDirectory(prefix="bench-") as made:
         folder, home = Path(made) / "tfdeploy", Path(made) / "home"
-        home.mkdir()
+        environment = clean_environment(home)
+        del environment["XDG_CACHE_HOME"]  # where this user's set-up has left what it built
         run_command("git", "clone", "--quiet", str(ROOT.parent), str(folder))
-        yield folder, _environment(home)
-
-
-def _environment(home: Path) -> dict[str, str]:
-    pulumi = shutil.which("pulumi")
-    own = {str(Path(sys.prefix) / "bin"), str(Path(pulumi).parent) if pulumi else ""}
-    path = [entry for entry in os.environ["PATH"].split(os.pathsep) if entry not in own]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
-    return {**inherited, "HOME": str(home), "PATH": os.pathsep.join(path)}
+        yield folder, environment
 
 
 def _destroy(folder: Path, environment: Mapping[str, str]) -> None:
