@@ -10,13 +10,15 @@ from . import mnist
 from .engine import workplace
 from .on_kubernetes import Ours, Peer, Training, kubernetes, label
 from .pairs import log
-from .processes import BenchError, until
+from .processes import BenchError, Watched, until
 from .table import Row, number, ratio
 
 _TURNS = 5
 _STEPS = 500
 _TARGETS = (1.3, 1)
 """For a worker that is killed for the first time, and again: the back-off of a kubelet doubles."""
+
+_SILENT_TARGET = 1
 
 _SECONDS = 180.0
 _GRACE = 10.0
@@ -41,6 +43,8 @@ class Faults:
     """A training whose worker is killed, several times, and then lost with its node."""
 
     killed: tuple[float, ...]
+    silent: float
+    """The next time, while API server, controller manager and scheduler do not run."""
     lost: float
     has_failed: bool
     """Whether the loss has ended the training; else the worker had a session again after `lost` seconds."""
@@ -84,9 +88,11 @@ def _whole(training: Training) -> Whole:
 
 def _faults(training: Training) -> Faults:
     training.begin()
-    _trains(training, 0.0)
-    killed = tuple(_killed(training) for _ in _TARGETS)
+    _trains(training, 0.0, training)
+    killed = tuple(_killed(training, training) for _ in _TARGETS)
     node, kube = training.pods.node_of(_WORKER), training.pods.kube
+    with kube.without_api():
+        silent = _killed(training)
     at = time.monotonic()
     node.kill()
     try:
@@ -97,7 +103,7 @@ def _faults(training: Training) -> Faults:
             "the lost worker's session, or the end of the training",
             seconds=_SECONDS,
         )
-        return Faults(killed, ended - at, training.has_failed())
+        return Faults(killed, silent, ended - at, training.has_failed())
     finally:
         kube.start_node(node)
         until(lambda: _is_registered(training, node.name), f"{node.name} registers again")
@@ -109,16 +115,16 @@ def _is_registered(training: Training, name: str) -> bool:
     return any(item["metadata"]["name"] == name for item in training.pods.kube.api.items("/api/v1/nodes"))
 
 
-def _killed(training: Training) -> float:
+def _killed(training: Training, *watched: Watched) -> float:
     """Seconds from the sudden end of a worker's program to its next step."""
     (process,) = training.pods.programs(_WORKER)
     at = time.monotonic()
     process.send_signal(signal.SIGKILL)
-    return _trains(training, at) - at
+    return _trains(training, at, *watched) - at
 
 
-def _trains(training: Training, after: float) -> float:
-    return until(lambda: training.pods.step_after(_WORKER, after), f"a step of {_WORKER}", training, seconds=_SECONDS)
+def _trains(training: Training, after: float, *watched: Watched) -> float:
+    return until(lambda: training.pods.step_after(_WORKER, after), f"a step of {_WORKER}", *watched, seconds=_SECONDS)
 
 
 def rows_of_wholes(pairs: list[tuple[Whole, Whole]]) -> list[Row]:
@@ -153,7 +159,13 @@ def rows_of_faults(pairs: list[tuple[Faults, Faults]]) -> list[Row]:
         )
         for kill, target in enumerate(_TARGETS)
     ]
-    return [*rows, _row_of_lost_nodes(ours, peers)]
+    silent = ratio(
+        f"a worker killed while the control plane does not respond, to its next step {_WHERE}",
+        [item.silent for item in ours],
+        [item.silent for item in peers],
+        _SILENT_TARGET,
+    )
+    return [*rows, silent, _row_of_lost_nodes(ours, peers)]
 
 
 def _row_of_lost_nodes(ours: list[Faults], peers: list[Faults]) -> Row:

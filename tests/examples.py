@@ -5,7 +5,7 @@ To be imported before the tests are: by the `conftest.py` of each shelf that has
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 RANDOM = "TFDEPLOY_TESTS_RANDOM"
 """The environment variable; pytest's option `--hypothesis-seed` says which random ones."""
@@ -16,12 +16,17 @@ USUAL = 60
 TIMES = 5 if os.environ.get(RANDOM) else 1
 """How many times as many are tried in this run."""
 
-# There is no deadline, since the machine may be busy, and no database: a run does not depend on the one before.
-settings.register_profile("same", max_examples=USUAL, derandomize=True, deadline=None, database=None)
-# Where the environment says CI, Hypothesis would derandomise both.
+# A machine that is busy makes examples slowly: there is no deadline. Without a database a run does not depend on the one before.
 settings.register_profile(
-    "random", max_examples=USUAL * TIMES, derandomize=False, print_blob=True, deadline=None, database=None
+    "any",
+    max_examples=USUAL * TIMES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
+settings.register_profile("same", settings.get_profile("any"), derandomize=True)
+# Where the environment says CI, Hypothesis would derandomise both.
+settings.register_profile("random", settings.get_profile("any"), derandomize=False, print_blob=True)
 settings.load_profile("same" if TIMES == 1 else "random")
 
 

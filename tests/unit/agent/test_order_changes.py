@@ -68,6 +68,26 @@ def test_the_end_of_the_last_worker_is_a_change_since_parameter_servers_serve_it
     assert numbers[2] != numbers[1]
 
 
+def test_the_end_of_the_evaluator_is_a_change_since_services_run_for_it(tmp_path: Path) -> None:
+    controller = Controller(Record(tmp_path))
+    launchers = [Launcher("chief-0"), Launcher("evaluator-0"), Launcher("store-0")]
+    launchers[2].is_listening = True
+    controller.submit_run(plan(chief=True, evaluator=True, services={"store": {"command": ["sleep", "inf"]}}).run)
+    for _ in range(6):
+        report(controller, *launchers)
+    numbers = []
+    for launcher in launchers[:2]:
+        launcher.end_child(0, 2.0)
+        for _ in range(2):
+            report(controller, launcher)
+        numbers.append(number_of(controller))
+    run = controller.record.current()
+    assert run
+    assert run.result
+    assert run.result.state == "succeeded"
+    assert numbers[1] != numbers[0]
+
+
 def test_a_number_of_another_controller_is_a_change(tmp_path: Path) -> None:
     assert number_of(Controller(Record(tmp_path))) != number_of(Controller(Record(tmp_path)))
 

@@ -74,15 +74,20 @@ def wait_of(dump: TaskDump) -> Wait:
 def test_a_program_that_reads_is_observed_with_its_file_and_its_stack(start: Start, tmp_path: Path) -> None:
     text = "def load():\n    os.read(os.open('part', os.O_RDWR), 1)\nos.mkfifo('part')\nbegin()\nload()\n"
     pid = start(AGREES + text)
-    dump = dump_when(tmp_path, pid, lambda dump: wait_of(dump).call == "read", "it reads")
+    stack = PythonThread("", ["train0.py:5 in load", "train0.py:8 in <module>"])
+
+    def reads(dump: TaskDump) -> bool:
+        # On a busy machine a dump may contain what the program did before, or a stack that it has not yet written whole.
+        return wait_of(dump).call == "read" and dump.cpus == 0 and dump.samples == [stack] * python_stacks.SAMPLES
+
+    dump = dump_when(tmp_path, pid, reads, "it reads")
     (process,) = dump.processes
-    assert (process.pid, process.state, process.threads, process.cpus, dump.notes) == (pid, "S", 1, 0.0, [])
+    assert (process.pid, process.state, process.threads, dump.notes) == (pid, "S", 1, [])
     assert wait_of(dump).target == "part"
     assert 0 <= wait_of(dump).seconds < 60
     assert process.memory > 1 << 20
     assert process.anonymous > 1 << 20
-    assert dump.python == [PythonThread("", ["train0.py:5 in load", "train0.py:8 in <module>"])]
-    assert dump.samples == dump.python * python_stacks.SAMPLES
+    assert dump.python == [stack]
     os.kill(pid, 0)
 
 

@@ -22,10 +22,10 @@ def test_what_a_tfjob_leaves_and_loses_is_beside_ours() -> None:
 
 
 def test_a_tfjob_that_a_lost_node_ends_has_no_ratio() -> None:
-    ours, peer = Faults((5.0, 6.0), 30.0, False), Faults((10.0, 24.0), 25.0, False)
+    ours, peer = Faults((5.0, 6.0), 7.0, 30.0, False), Faults((10.0, 24.0), 14.0, 25.0, False)
     rows = tfjob.rows_of_faults([(ours, peer)])
-    assert [row.judged for row in rows] == [0.5, 0.25, 1.2]
-    ended = tfjob.rows_of_faults([(ours, Faults((10.0, 24.0), 25.0, True))])[-1]
+    assert [row.judged for row in rows] == [0.5, 0.25, 0.5, 1.2]
+    ended = tfjob.rows_of_faults([(ours, Faults((10.0, 24.0), 14.0, 25.0, True))])[-1]
     assert (ended.ours, ended.peer) == ("30 s", "never: Failed after 25 s")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Optional
 
 from ..run_state import RunState
 from ..transport.rpc import CallError, Client
-from .end_policy import finishing_workers
+from .end_policy import finishing_evaluator, finishing_workers
 
 WAIT_SECONDS = 20.0
 """The call returns after so long if nothing has changed."""
@@ -23,8 +23,8 @@ _REFUSED_SECONDS = 30.0
 
 
 class OrderChanges:
-    """Counts the changes of what concerns all launchers of a run: another run, its start, its end and that of its last worker, other
-    tasks."""
+    """Counts the changes of what concerns all launchers of a run: another run, its start, its end, that of its last worker and of its
+    evaluator, other tasks."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -37,7 +37,7 @@ class OrderChanges:
             run.spec.id,
             run.barrier_passed,
             run.result is None,
-            run.result is not None and bool(finishing_workers(run, now)),
+            run.result is not None and (bool(finishing_workers(run, now)), bool(finishing_evaluator(run, now))),
             run.stop_requested,
             run.restarting_task,
             len(run.tasks),
