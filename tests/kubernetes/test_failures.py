@@ -129,3 +129,29 @@ def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesPr
     until(lambda: project.counts()["worker-0"] == 3, "worker-0 starts again", seen=lambda: str(project.objects.tasks()))
     assert project.counts() == {"chief-0": 1, "worker-0": 3}
     project.destroy()
+
+
+def test_an_update_waits_for_the_api_server_and_a_run_for_the_node_of_its_controller(
+    kube: Cluster, project: KubernetesProject
+) -> None:
+    project.write(JOB, STEPS)
+    update = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(lambda: any(name.startswith("jobs/") for name in kube.left()), "the first Job exists")
+    with kube.without_api():
+        pass
+    output, _ = update.communicate()
+    assert update.returncode == 0, output
+    project.until_running("chief-0", "worker-0")
+
+    node = kube.nodes[0]
+    node.kill()
+    node.wait_lost()
+    trains_on(project, "worker-0")
+    kube.start_node(node)
+    node.wait_ready()
+    until(lambda: project.counts()["chief-0"] == 2, "chief-0 starts again", seen=lambda: str(project.objects.tasks()))
+    project.until_running("chief-0", "worker-0")
+    trains_on(project, "chief-0")
+    trains_on(project, "worker-0")
+    assert project.counts() == {"chief-0": 2, "worker-0": 1}
+    project.destroy()

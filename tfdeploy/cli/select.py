@@ -119,10 +119,10 @@ def select_clusters(query: ClusterQuery) -> list[Entry]:
 
 
 def _stack_of(query: ClusterQuery) -> tuple[str, str, Path]:
-    """The project, the stack and the project file of the query: those of a cluster that is selected as `project/stack/name`, wherever
-    its folder is; else of the folder. The stack is empty if none is selected."""
-    entries = registry.entries() if "/" in query.cluster else []
-    named = next((entry for entry in entries if entry.title == query.cluster), None)
+    """The project, the stack and the project file of the query: those of a cluster that is selected as `project/stack/name` or by its
+    id, wherever its folder is; else of the folder. The stack is empty if none is selected."""
+    entries = registry.entries() if query.cluster else []
+    named = next((entry for entry in entries if query.cluster in (entry.title, entry.cluster["id"])), None)
     if named:
         return named.cluster["project"], named.cluster["stack"], Path(named.folder, _PROJECT_FILES[0])
     project, file = find_project(query.cwd)
@@ -257,6 +257,6 @@ def _other_clusters(entries: Sequence[Entry]) -> str:
     existing = [entry for entry in entries if not entry.ended]
     if not existing:
         return ""
-    first = existing[0]
     names = ", ".join(entry.title for entry in existing[:5])
-    return f"Other clusters: {names}. `--cluster {first.title}` selects the first."
+    first = existing[0].cluster["id"] if other_login(existing[0]) else existing[0].title
+    return f"Other clusters: {names}. `--cluster {first}` selects the first."

@@ -94,16 +94,18 @@ class Swarm:
         retry_conflicts(hostname, update)
         return is_replaced
 
-    def create(self, desired: Service) -> None:
-        """Create a service that does not exist, as far as the caller knows; update the one of that name where it does.
+    def create(self, desired: Service) -> str:
+        """Create a service that does not exist, as far as the caller knows, and return its id; update the one of that name where it
+        does, and return an empty text.
 
         Raises:
             BackendError: the engine refuses it, or the name belongs to something else.
         """
         with engine_errors(desired.name):
-            is_created = self._create(desired)
-        if not is_created:
+            created = self._create(desired)
+        if not created:
             self.apply(desired)
+        return created
 
     def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
         """Create a service, or update the existing one of that name. That of a task is removed and, when its container has ended,
@@ -119,7 +121,7 @@ class Swarm:
         try:
             existing = self.engine.call(lambda api: api.inspect_service(desired.name))
         except NotFound:
-            return self._create(desired)
+            return bool(self._create(desired))
         labels = existing["Spec"]["Labels"]
         if labels.get(ID_LABEL) != self.cluster["id"]:
             wrong = f"a service of this name exists and does not belong to the cluster {self.cluster['name']}"
@@ -132,10 +134,10 @@ class Swarm:
             self._update(existing, desired.template, desired.labels)
         return True
 
-    def _create(self, desired: Service) -> bool:
-        """Create it; False where one of that name exists."""
+    def _create(self, desired: Service) -> str:
+        """Create it; its id, which is empty where one of that name exists."""
         try:
-            self.engine.call(
+            created = self.engine.call(
                 lambda api: api.create_service(
                     {**desired.template},
                     name=desired.name,
@@ -146,16 +148,16 @@ class Swarm:
             )
         except APIError as error:
             if error.status_code == _NAME_CONFLICT and "name conflicts" in str(error.explanation):
-                return False
+                return ""
             raise
-        return True
+        return str(created["ID"])
 
     def _replace(self, existing: ServiceJson, desired: Service, ended: Collection[str] = ()) -> bool:
         """Remove a service, wait until its container has ended, and create another of its name; False as `_create`. Where the engine
         refuses the new one, the task keeps the old one."""
         self._stop(existing, ended)
         try:
-            return self._create(desired)
+            return bool(self._create(desired))
         except APIError:
             self._create(_task_service(existing))
             raise
@@ -267,6 +269,15 @@ class Swarm:
             return True
         service_ids = [service["ID"]]
         return bool(self._tasks_of(service_ids)) and not self._ending(service_ids, lambda node: not is_reachable(node))
+
+    def started(self, service_ids: Sequence[str]) -> set[str]:
+        """Which of these services have a container that runs, or that has ended.
+
+        Raises:
+            NotFound: one of the services does not exist.
+        """
+        tasks = self.engine.call(lambda api: api.tasks(filters={"service": list(service_ids)}))
+        return {task["ServiceID"] for task in tasks if task["Status"]["State"] in ("running", *_ENDED_STATES)}
 
     def all_tasks_of(self, hostname: str) -> Sequence[TaskJson]:
         """The tasks of a service, on all machines."""
