@@ -15,7 +15,7 @@ from tests.engine.images import python_image
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.engine.engine import engine_address
 from tfdeploy.backends.docker.labels import service_name
-from tfdeploy.backends.docker.swarm.services import task_service
+from tfdeploy.backends.docker.swarm.services import Reference, task_service
 from tfdeploy.backends.zipapp import application
 
 from .baselines.containers import like_task, services
@@ -87,7 +87,8 @@ def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
         item["inputs"] for item in state["deployment"]["resources"] if item["urn"].endswith("::bench-worker-0")
     )
     props: list[Any] = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
-    templates += [task_service(item).template for item in props]
+    token = {"launcher_token": Reference(id="", name="")}  # the peer's services have another one
+    templates += [task_service({**item, "dependencies": {**item["dependencies"], **token}}).template for item in props]
     # As in a first `up`, in which tasks start before the controller.
     docker("service", "rm", service_name(cluster.handle, "controller"))
     until(lambda: len(cluster.containers()) == 1, "the controller's end", seconds=_SECONDS)
