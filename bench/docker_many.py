@@ -86,6 +86,7 @@ def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
     inputs = next(
         item["inputs"] for item in state["deployment"]["resources"] if item["urn"].endswith("::bench-worker-0")
     )
+    inputs["token"] = json.loads(inputs["token"]["plaintext"])  # a secret
     props: list[Any] = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
     token = {"launcher_token": Reference(id="", name="")}  # the peer's services have another one
     templates += [task_service({**item, "dependencies": {**item["dependencies"], **token}}).template for item in props]
