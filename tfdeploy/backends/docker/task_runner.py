@@ -26,7 +26,6 @@ from .swarm.services import (
     task_service,
     token_secret_name,
 )
-from .swarm.start_turns import StartTurns
 from .swarm.swarm import Swarm
 
 
@@ -58,7 +57,6 @@ class DockerTaskRunner(ContainerRunner[Service]):
         self.engine = engine
         self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
-        self._start_turns = StartTurns()
 
     def controller(self, cluster: ClusterRef) -> ControllerClient:
         """Calls of the controller."""
@@ -101,10 +99,7 @@ class DockerTaskRunner(ContainerRunner[Service]):
         """Create the task's service, or adopt the existing one of its name."""
         swarm = self.objects(props["cluster"])
         self._wait_for_former_launcher(swarm, props["hostname"])
-        self._start_turns.wait(swarm, props["machine"])
-        created = swarm.create(_task_service(swarm, props))
-        if created:
-            self._start_turns.note(swarm, props["machine"], created)
+        swarm.create(_task_service(swarm, props))
         return {"created_at": controller_calls.now()}
 
     def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:

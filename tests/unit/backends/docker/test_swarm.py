@@ -54,12 +54,11 @@ class Api:
     def remove_service(self, service_id: str) -> None:
         self.done.append("remove")
 
-    def create_service(self, template: Any, **kwargs: Any) -> dict[str, str]:
+    def create_service(self, template: Any, **kwargs: Any) -> None:
         if kwargs["labels"] == self.refuses:
             raise APIError("400", explanation="not so")
         self.done.append("create")
         self.created.append(kwargs)
-        return {"ID": "2"}
 
     def nodes(self) -> list[dict[str, Any]]:
         return [self.node]

@@ -43,9 +43,8 @@ class Api:
         found = [(name, item) for name, item in self.contents.items() if name.startswith(filters["name"])]
         return [{"ID": item[0], "Spec": {"Name": name}} for name, item in reversed(found)]
 
-    def create_service(self, template: dict[str, Any], **more: Any) -> dict[str, str]:
+    def create_service(self, template: dict[str, Any], **more: Any) -> None:
         self.made.append({"Spec": {"TaskTemplate": template, "Labels": more["labels"], "Name": more["name"]}})
-        return {"ID": str(len(self.made))}
 
     def services(self, filters: Any) -> list[dict[str, Any]]:
         return self.made

@@ -94,18 +94,16 @@ class Swarm:
         retry_conflicts(hostname, update)
         return is_replaced
 
-    def create(self, desired: Service) -> str:
-        """Create a service that does not exist, as far as the caller knows, and return its id; update the one of that name where it
-        does, and return an empty text.
+    def create(self, desired: Service) -> None:
+        """Create a service that does not exist, as far as the caller knows; update the one of that name where it does.
 
         Raises:
             BackendError: the engine refuses it, or the name belongs to something else.
         """
         with engine_errors(desired.name):
-            created = self._create(desired)
-        if not created:
+            is_created = self._create(desired)
+        if not is_created:
             self.apply(desired)
-        return created
 
     def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
         """Create a service, or update the existing one of that name. That of a task is removed and, when its container has ended,
@@ -121,7 +119,7 @@ class Swarm:
         try:
             existing = self.engine.call(lambda api: api.inspect_service(desired.name))
         except NotFound:
-            return bool(self._create(desired))
+            return self._create(desired)
         labels = existing["Spec"]["Labels"]
         if labels.get(ID_LABEL) != self.cluster["id"]:
             wrong = f"a service of this name exists and does not belong to the cluster {self.cluster['name']}"
@@ -134,10 +132,10 @@ class Swarm:
             self._update(existing, desired.template, desired.labels)
         return True
 
-    def _create(self, desired: Service) -> str:
-        """Create it; its id, which is empty where one of that name exists."""
+    def _create(self, desired: Service) -> bool:
+        """Create it; False where one of that name exists."""
         try:
-            created = self.engine.call(
+            self.engine.call(
                 lambda api: api.create_service(
                     {**desired.template},
                     name=desired.name,
@@ -148,16 +146,16 @@ class Swarm:
             )
         except APIError as error:
             if error.status_code == _NAME_CONFLICT and "name conflicts" in str(error.explanation):
-                return ""
+                return False
             raise
-        return str(created["ID"])
+        return True
 
     def _replace(self, existing: ServiceJson, desired: Service, ended: Collection[str] = ()) -> bool:
         """Remove a service, wait until its container has ended, and create another of its name; False as `_create`. Where the engine
         refuses the new one, the task keeps the old one."""
         self._stop(existing, ended)
         try:
-            return bool(self._create(desired))
+            return self._create(desired)
         except APIError:
             self._create(_task_service(existing))
             raise
@@ -269,15 +267,6 @@ class Swarm:
             return True
         service_ids = [service["ID"]]
         return bool(self._tasks_of(service_ids)) and not self._ending(service_ids, lambda node: not is_reachable(node))
-
-    def started(self, service_ids: Sequence[str]) -> set[str]:
-        """Which of these services have a container that runs, or that has ended.
-
-        Raises:
-            NotFound: one of the services does not exist.
-        """
-        tasks = self.engine.call(lambda api: api.tasks(filters={"service": list(service_ids)}))
-        return {task["ServiceID"] for task in tasks if task["Status"]["State"] in ("running", *_ENDED_STATES)}
 
     def all_tasks_of(self, hostname: str) -> Sequence[TaskJson]:
         """The tasks of a service, on all machines."""
