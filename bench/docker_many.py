@@ -88,8 +88,10 @@ def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
     )
     inputs["token"] = json.loads(inputs["token"]["plaintext"])  # a secret
     props: list[Any] = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
-    token = {"launcher_token": Reference(id="", name="")}  # the peer's services have another one
-    templates += [task_service({**item, "dependencies": {**item["dependencies"], **token}}).template for item in props]
+    token = Reference(id="", name="")  # the peer's services have another one
+    dependencies = {**inputs["dependencies"], "launcher_token": token}
+    defined: list[Any] = [{**item, "dependencies": dependencies} for item in props]
+    templates += [task_service(item).template for item in defined]
     # As in a first `up`, in which tasks start before the controller.
     docker("service", "rm", service_name(cluster.handle, "controller"))
     until(lambda: len(cluster.containers()) == 1, "the controller's end", seconds=_SECONDS)
