@@ -42,8 +42,11 @@ class Answer:
 
     @property
     def data(self) -> Any:
-        """What it printed, as JSON."""
-        return json.loads(self.out)
+        """What it printed, as JSON; fails the test, with what it printed, where it is none."""
+        try:
+            return json.loads(self.out)
+        except ValueError:
+            raise AssertionError(f"no JSON, exit code {self.code}: {self.out}{self.err}") from None
 
 
 def tfdeploy(project: Project, *arguments: str, folder: Path | None = None, **env: str) -> Answer:

@@ -68,8 +68,7 @@ class Node:
 
     def kill(self) -> None:
         """A machine's sudden death, with all containers."""
-        processes.send(processes.first_of_namespace(self.folder), signal.SIGKILL)
-        until(lambda: not processes.running(self.folder), f"{self.name} has ended")
+        processes.kill(processes.first_of_namespace(self.folder))
 
     @contextmanager
     def cut(self) -> Iterator[None]:

@@ -5,7 +5,9 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from tests.waiting import until
+import psutil
+
+from tests.waiting import PATIENCE
 
 
 def running(*arguments: str | Path) -> list[int]:
@@ -25,10 +27,19 @@ def first_of_namespace(*arguments: str | Path) -> int:
 
 
 def end(*arguments: str | Path) -> None:
-    """Kill these processes, and wait for their end."""
-    for pid in running(*arguments):
-        send(pid, signal.SIGKILL)
-    until(lambda: not running(*arguments), f"{' '.join(map(str, arguments))} has ended")
+    """Kill the processes with these arguments, and wait for their end."""
+    kill(*running(*arguments))
+
+
+def kill(*pids: int) -> None:
+    """Kill processes, and wait until they and their sockets are gone: one that ends loses its arguments before them."""
+    killed = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            killed.append(psutil.Process(pid))
+            killed[-1].kill()
+    _, remain = psutil.wait_procs(killed, PATIENCE)
+    assert not remain, f"not ended: {remain}"
 
 
 def send(pid: int, number: signal.Signals) -> None:

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,3 +139,16 @@ def outside(enter: tuple[str, ...]) -> dict[str, Any]:
     )
     found: dict[str, Any] = json.loads(seen.stdout)
     return found
+
+
+def test_the_sockets_of_a_killed_process_are_gone(tmp_path: Path) -> None:
+    source = "import mmap, socket, time; memory = mmap.mmap(-1, 1 << 29); memory.write(bytes(1 << 29)); "
+    source += "server = socket.create_server(('127.0.0.1', 0)); print(server.getsockname()[1], flush=True); time.sleep(1000)"
+    with subprocess.Popen([sys.executable, "-c", source, tmp_path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = int(process.stdout.readline())
+        waiting = threading.Thread(target=process.wait)
+        waiting.start()
+        processes.end(tmp_path)
+        socket.create_server(("127.0.0.1", port)).close()
+        waiting.join()
