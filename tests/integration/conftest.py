@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +174,11 @@ class Project:
         self.program = folder / "program"
 
     def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
-        """Write the Pulumi program and, as `code/train.py`, what its tasks run."""
+        """Write the Pulumi program and, as `code/train.py`, what its tasks run.
+
+        Python would run the bytecode of the former program if that has the same size and was written in the same second.
+        """
+        shutil.rmtree(self.program / "__pycache__", ignore_errors=True)
         (self.program / "Pulumi.yaml").write_text(f"name: {self.name}\nruntime: python\n")
         (self.program / "__main__.py").write_text(program.replace("{arguments}", merged(arguments)))
         (self.program / "code").mkdir(exist_ok=True)

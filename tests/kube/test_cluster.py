@@ -143,7 +143,9 @@ def outside(enter: tuple[str, ...]) -> dict[str, Any]:
 
 def test_the_sockets_of_a_killed_process_are_gone(tmp_path: Path) -> None:
     source = "import mmap, socket, time; memory = mmap.mmap(-1, 1 << 29); memory.write(bytes(1 << 29)); "
-    source += "server = socket.create_server(('127.0.0.1', 0)); print(server.getsockname()[1], flush=True); time.sleep(1000)"
+    source += (
+        "server = socket.create_server(('127.0.0.1', 0)); print(server.getsockname()[1], flush=True); time.sleep(1000)"
+    )
     with subprocess.Popen([sys.executable, "-c", source, tmp_path], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         port = int(process.stdout.readline())
