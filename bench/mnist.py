@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from .engine import ROOT, TASKS
@@ -42,13 +43,19 @@ def joined(output: str) -> list[float]:
 
 
 def rate(outputs: Sequence[str], begun: float, ended: float) -> float:
-    """Global steps a second between two times, from the first step that was printed then to the last."""
-    reported = [item for item in steps(outputs) if begun <= item[0] <= ended]
+    """Global steps a second between two times, from the first step that was printed then to the latest."""
+    reported = _rising([item for item in steps(outputs) if begun <= item[0] <= ended])
     if len(reported) < _FEWEST_LINES:
         printed = last_lines("\n".join(map(last_lines, outputs)))
         raise BenchError(f"the program printed its steps {len(reported)} times only; its last lines:\n{printed}")
     (first, low), (last, high) = reported[0], reported[-1]
     return (high - low) / (last - first)
+
+
+def _rising(reported: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Those with a later step than all before: a worker that was stopped between its step and its line prints an older one."""
+    latest = accumulate((step for _, step in reported), max, initial=-1)
+    return [item for item, before in zip(reported, latest, strict=False) if item[1] > before]
 
 
 def over(outputs: Sequence[str]) -> float:
