@@ -300,6 +300,13 @@ class RunState(JsonData):
         return bool(self.address_book)
 
     @property
+    def is_steady(self) -> bool:
+        """Whether all tasks run or have ended, and nothing is about to change that but a report, a limit or the user."""
+        is_ending = self.result is not None or bool(self.stopped_at or self.reached)
+        is_calm = not is_ending and not self.restart_queue
+        return is_calm and all(task.state == RUNNING or task.state in FINAL for task in self.tasks.values())
+
+    @property
     def removed_attempts(self) -> Dict[str, int]:
         """Hostname to the last attempt of each task that was removed from this run."""
         removed = self.former.keys() - self.tasks.keys()
@@ -348,6 +355,11 @@ class RunState(JsonData):
         if not data["tasks"]:  # all were removed
             run.tasks = {}
         return run
+
+
+def moves_after(current: Optional[RunState]) -> int:
+    """`RunState.moves` of the run that is submitted after the current one of the record."""
+    return current.moves + (1 if current.arrived_from else 0) if current else 0
 
 
 def continues(run: RunState) -> bool:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from .. import receipts
-from ..agent.control.move import moves_after
 from ..agent.record import record_import
 from ..agent.record.record import ViewRequest
 from ..agent.record.record_import import ImportRequest
-from ..agent.run_state import STOPPED, RunState
+from ..agent.run_state import STOPPED, RunState, moves_after
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
 from ..plan.replacement import Replacement

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..agent.run_state import FAILED, STOPPED, RunState, continues
+from ..agent.run_state import FAILED, STOPPED, RunState, continues, moves_after
 from ..backends.base import ClusterRef
 from ..backends.load import load
 from ..errors import SpecError
@@ -63,8 +63,6 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
         return move
     runs = [(place, _run_at(place)) for place in move.origins]
     recorded = [(place, run) for place, run in runs if run is not None]
-    from ..agent.control.move import moves_after  # few updates move a run
-
     newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
     if newest is None and inventory.run is None and any("run" in place.resources for place in move.origins):
         wrong = f"the record of its run is on {_names(move)}, which this computer cannot read"

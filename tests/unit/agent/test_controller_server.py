@@ -19,7 +19,7 @@ from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tfdeploy.agent import events
 from tfdeploy.agent.control.clock import Clock
-from tfdeploy.agent.control.controller import END_SECONDS, Controller
+from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
@@ -227,6 +227,26 @@ def test_no_order_waits_until_what_another_task_has_reported_is_saved(tmp_path: 
         target.sync(launcher.report())
     assert target.seconds_until_due() > 0
     assert books[0] is books[1], "it is made and encoded once"
+
+
+def test_a_run_that_is_steady_is_looked_at_less_often(tmp_path: Path) -> None:
+    target, launchers = controller(tmp_path, workers=2), [Launcher(f"worker-{index}") for index in range(2)]
+    assert target.seconds_until_tick() == TICK_SECONDS
+    start(target, launchers)
+    assert target.seconds_until_tick() == STEADY_TICK_SECONDS
+    launchers[0].end_child(1, 2.0)
+    sync(target, launchers[0])
+    target.tick()
+    assert target.seconds_until_tick() == TICK_SECONDS, "it waits for its restart"
+
+
+def test_a_run_that_stops_is_looked_at_often(tmp_path: Path) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    start(target, [launcher])
+    target.tick()
+    assert target.seconds_until_tick() == STEADY_TICK_SECONDS
+    target.stop([])
+    assert target.seconds_until_tick() == TICK_SECONDS
 
 
 def test_tasks_that_wait_for_a_service_start_when_it_is_saved_that_it_listens(tmp_path: Path) -> None:

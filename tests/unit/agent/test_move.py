@@ -23,6 +23,7 @@ from tfdeploy.agent.run_state import (
     RunState,
     TaskExit,
     continues,
+    moves_after,
 )
 
 SPEC = plan(ps=1, workers=2).run
@@ -90,9 +91,9 @@ def test_tasks_begin_again_with_the_next_attempt() -> None:
 
 def test_the_number_of_moves_grows_when_the_run_is_submitted_at_the_new_place() -> None:
     run = stopped_run()
-    assert move.moves_after(None) == move.moves_after(run) == 0
+    assert moves_after(None) == moves_after(run) == 0
     move.arrive(run, "local")
-    assert move.moves_after(run) == 1
+    assert moves_after(run) == 1
 
 
 @pytest.mark.parametrize(

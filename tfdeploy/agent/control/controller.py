@@ -25,7 +25,7 @@ from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
 from ..run_spec import RunSpec
-from ..run_state import FINAL, RunState, continues
+from ..run_state import FINAL, RunState, continues, moves_after
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
@@ -39,6 +39,9 @@ POLL_SOON, POLL_LATER = 0.2, 2.0
 
 SOON_TASKS, LATER_TASKS = 150, 300
 """With more tasks than these, launchers sync less often: the number of syncs a second does not grow further."""
+
+TICK_SECONDS, STEADY_TICK_SECONDS = 0.25, 1.0
+"""How often time takes effect, as for timeouts: usually, and in a run that is steady."""
 
 METRICS_SECONDS = 2.0
 """How often the controller reads the new log lines for metrics while no view is requested."""
@@ -121,7 +124,7 @@ class Controller:
             if continues(self._run):
                 happened = happened or [Event(events.RUN_RESUMED)]
                 move.continue_run(self._run, now)
-            self._run.moves = max(self._run.moves, move.moves_after(before))
+            self._run.moves = max(self._run.moves, moves_after(before))
             happened += reconcile.update_spec(self._run, spec, now)
             self._add(happened, now)
             self._save(now)
@@ -257,6 +260,12 @@ class Controller:
             if self._run is not None:
                 self._journal.add(self._run.spec.id, self._upload_calls.expire(self._run, now), now)
             self._save(now)
+
+    def seconds_until_tick(self) -> float:
+        """Seconds until the next tick."""
+        with self._lock:
+            is_steady = self._run is not None and self._run.is_steady and not self._unsaved
+            return STEADY_TICK_SECONDS if is_steady else TICK_SECONDS
 
     def seconds_until_due(self) -> float:
         """Seconds until what was reported is applied and saved; 0 where that is done."""

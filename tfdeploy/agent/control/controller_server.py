@@ -50,9 +50,6 @@ from .clock import Clock
 from .controller import Controller, TaskUnknown
 from .step_watch import StepWatch
 
-TICK_SECONDS = 0.25
-"""How often time takes effect, as for timeouts."""
-
 MAX_BODY = 4 * 1024 * 1024
 """The longest body of a call, in bytes: a launcher sends its output in such pieces."""
 
@@ -449,7 +446,7 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
         controller.tick()
         for thread in (server.serve_forever, controller.read_metrics, StepWatch(controller, clock).run):
             threading.Thread(target=thread, daemon=True).start()
-        while not wait_for_signal(stop_signals, TICK_SECONDS):
+        while not wait_for_signal(stop_signals, controller.seconds_until_tick()):
             pause = controller.seconds_until_due()
             if pause and wait_for_signal(stop_signals, pause):
                 break

@@ -42,11 +42,6 @@ def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> 
             stop_task(task, run.result, now)
 
 
-def moves_after(current: Optional[RunState]) -> int:
-    """`RunState.moves` of the run that is submitted after the current one of the record."""
-    return current.moves + (1 if current.arrived_from else 0) if current else 0
-
-
 def continue_run(run: RunState, now: float) -> None:
     """Continue the run here. What has succeeded or failed stays so; a stopped run begins with a new start barrier."""
     run.arrived_from = run.moved_to = ""

@@ -125,14 +125,16 @@ class Pump:
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ)
             while selector.get_map() and not self._stopping.is_set():
-                for key, _ in selector.select(timeout=0.5):
+                ready = selector.select(timeout=0.5)
+                for key, _ in ready:
                     data = os.read(key.fd, _CHUNK)
                     if data:
                         self._take(self._pipes[key.fileobj], data)  # type: ignore[index]
                     else:
                         selector.unregister(key.fileobj)
                 self._flush()
-                time.sleep(_GATHER_SECONDS)
+                if ready:
+                    time.sleep(_GATHER_SECONDS)
 
     def _take(self, pipe: int, data: bytes) -> None:
         self.received += len(data)

@@ -6,6 +6,7 @@ raw bytes are stored unchanged in the streams `stdout` and `stderr`, so that a p
 
 import base64
 import struct
+import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -85,7 +86,9 @@ class Log:
     """The three streams of one task in one run."""
 
     def __init__(self, folder: Path) -> None:
-        self.streams = {name: Stream(folder, name) for name in NAMES}
+        self.changed = threading.Event()
+        """Set when this object has changed the stored bytes."""
+        self.streams = {name: Stream(folder, name, self.changed) for name in NAMES}
         self.damage: Set[int] = set()
         """The positions in the index where readers have found something else than entries."""
 

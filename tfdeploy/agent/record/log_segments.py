@@ -22,12 +22,12 @@ _MAX_GAPS = 256
 class Stream:
     """The bytes from one pipe of one task in one run."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, changed: Optional[threading.Event] = None) -> None:
         self._folder = folder
         self._name = name
         self._lock = threading.RLock()
-        self.changes = 0
-        """How often this object has changed the stored bytes: counted after each change."""
+        self._changed = changed or threading.Event()
+        """Set after each change of the stored bytes by this object."""
 
     def _bases(self) -> List[int]:
         before, after = f"{self._name}.", ".log"
@@ -86,7 +86,7 @@ class Stream:
                 while rest:
                     rest = rest[segment.write(rest) :]
         finally:
-            self.changes += 1
+            self._changed.set()
         if begins:
             self._delete(self._excess(bases))
         return at + len(fresh)
@@ -146,7 +146,7 @@ class Stream:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._delete(self._bases())
         self._path(position).touch()
-        self.changes += 1
+        self._changed.set()
 
     def _delete(self, bases: List[int]) -> None:
         for base in bases:

@@ -33,20 +33,19 @@ class Shipper:
         for name, stream in self.log.streams.items():
             if stream.end < ends[name]:
                 stream.restart_at(ends[name])
+        self.log.changed.set()  # an earlier launcher may have left bytes
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        """Ship what the streams get. Where nothing has changed since the controller had all of it, the disk is not read."""
-        arrived, retry = -1, Backoff(_SEND_SECONDS, _LONGEST_PAUSE)
-        while not self._closed.wait(max(_SEND_SECONDS, retry.seconds)):
-            changes = sum(stream.changes for stream in self.log.streams.values())
-            if changes == arrived:
-                continue
+        """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done."""
+        retry = Backoff(_SEND_SECONDS, _LONGEST_PAUSE)
+        while self.log.changed.wait() and not self._closed.wait(max(_SEND_SECONDS, retry.seconds)):
+            self.log.changed.clear()
             if self.ship():
-                arrived = changes
                 retry.reset()
             else:
+                self.log.changed.set()
                 retry.fail()
 
     def ship(self) -> bool:
@@ -96,6 +95,7 @@ class Shipper:
     def close(self) -> None:
         """Stop sending."""
         self._closed.set()
+        self.log.changed.set()
         self._thread.join()
 
 
