@@ -1,14 +1,10 @@
 """What records do not have of a run, or lose: what was submitted and how it went, for `tfdeploy runs` and `tfdeploy diff`.
 
-Receipts and code are in the user's state folder on the computer that submitted the run. Nothing else depends on them: a file that is
-missing or damaged leaves a part of their output out. An update also stores the code of its run here when the run
-is planned, and the submission reads it, because the folder may change meanwhile.
+Receipts are in the user's state folder on the computer that submitted the run. Nothing else depends on them: a file that is missing or
+damaged leaves a part of their output out.
 """
 
-import io
 import json
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,19 +16,13 @@ from .agent.files import write_whole
 from .agent.json_data import JsonData
 from .agent.run_spec import RunSpec
 from .errors import BackendError
-from .paths import cluster_folder, make_private, state_folder
+from .paths import cluster_folder, make_private, remove_oldest, state_folder
 
 _MAX_RECEIPTS = 200
 """How many receipts of one cluster are stored; those that were written longest ago are deleted first."""
 
 _MAX_ALL_RECEIPTS = 2000
 """How many of all clusters are stored, destroyed ones too, in the same order."""
-
-_MAX_ARCHIVES, _MAX_BYTES = 200, 200 * 1024 * 1024
-"""How many code archives are stored, and how many bytes of them; the oldest are deleted first. A larger one is not stored."""
-
-UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
-"""What reading a damaged archive raises."""
 
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What a receipt raises in which something has another form."""
@@ -95,8 +85,8 @@ def write(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
     with suppress(OSError, BackendError):
         make_private(path.parent)
         write_whole(path, json.dumps(receipt.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
-        _remove_oldest(path.parent, "*.json", _MAX_RECEIPTS)
-        _remove_oldest(_receipts_folder(), "*/*.json", _MAX_ALL_RECEIPTS)
+        remove_oldest(path.parent, "*.json", _MAX_RECEIPTS)
+        remove_oldest(_receipts_folder(), "*/*.json", _MAX_ALL_RECEIPTS)
 
 
 def write_submitted(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
@@ -157,61 +147,9 @@ def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(sizes).items()))
 
 
-def store_code(name: str, archive: bytes) -> None:
-    """Store a code archive under its content hash. A disk that is full or cannot be written is ignored."""
-    path = _code_path(name)
-    with suppress(OSError, BackendError):
-        if len(archive) <= _MAX_BYTES:
-            make_private(path.parent)
-            write_whole(path, archive, mode=0o600)
-            _remove_oldest(path.parent, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
-
-
-def code_path(name: str) -> Path | None:
-    """The stored archive of this name; None if there is none."""
-    path = _code_path(name)
-    return path if path.exists() else None
-
-
-def load_code(name: str) -> bytes | None:
-    """The stored archive of this name; None if there is none that is whole."""
-    try:
-        archive = _code_path(name).read_bytes()
-        with zipfile.ZipFile(io.BytesIO(archive)) as files:
-            return archive if files.testzip() is None else None
-    except UNREADABLE:
-        return None
-
-
-def code_size(name: str) -> tuple[int, int]:
-    """The number of files in a stored archive, and their size in bytes; 0 where there is none that can be read."""
-    try:
-        with zipfile.ZipFile(_code_path(name)) as archive:
-            sizes = [item.file_size for item in archive.infolist()]
-    except UNREADABLE:
-        return 0, 0
-    return len(sizes), sum(sizes)
-
-
-def _code_path(name: str) -> Path:
-    return state_folder() / "code" / f"{name}.zip"
-
-
 def _receipts_folder() -> Path:
     return state_folder() / "receipts"
 
 
 def _path(cluster: Mapping[str, object], run: str) -> Path:
     return _receipts_folder() / cluster_folder(cluster) / f"{run}.json"
-
-
-def _remove_oldest(folder: Path, pattern: str, count: int, size: float = float("inf")) -> None:
-    """Delete the oldest files beyond so many, and beyond so many bytes; and the folders that they leave empty."""
-    files = sorted(((path.stat(), path) for path in folder.glob(pattern)), key=lambda item: -item[0].st_mtime_ns)
-    total = 0
-    for place, (status, path) in enumerate(files):
-        total += status.st_size
-        if place >= count or total > size:
-            path.unlink(missing_ok=True)
-            with suppress(OSError):
-                path.parent.rmdir()

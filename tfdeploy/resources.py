@@ -142,11 +142,11 @@ def _submit(props: RunProps) -> RunOutputs:
     outputs = _submit_moved(cast("MovedRunProps", props)) if "moved_from" in props else _runner(props).submit_run(props)
     entry = registry.stored(props["cluster"])
     if entry is not None:
-        from . import receipts
+        from . import code_archives, receipts
 
         sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
         spec = replace(RunSpec.from_dict(props["run"]), tasks=[])
-        code = receipts.code_size(spec.code)
+        code = code_archives.size(spec.code)
         receipt = receipts.Receipt(entry.options, entry.versions, sizes, spec, *code)
         receipts.write_submitted(props["cluster"], spec.id, receipt)
     return outputs

@@ -12,6 +12,7 @@ BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.pol
 SHARED_BY_BACKENDS = (
     "outputs",
     "component.plugin_exit",
+    "code_archives",
     "receipts",
     "component.tracebacks",
     "backends.backend",
@@ -55,6 +56,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "units": (),
     "paths": ("errors", "agent.files"),
     "receipts": (*BASE, "agent.run_spec"),
+    "code_archives": ("errors", "paths", "agent.files"),
     "spec": (
         *BASE,
         "spec",
@@ -98,6 +100,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "report.html": (*BASE, "report", "agent.events", "agent.record.terminal_text", "agent.run_state"),
     "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
+        "code_archives",
         "receipts",
         "registry",
         "backends.base",
@@ -134,7 +137,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "plan.run_id",
         "spec.cluster",
         "agent.record.record",
-        "agent.control.move",
         "agent.run_state",
     ),
     "component.stored_resources": ("identity",),
@@ -142,7 +144,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "component.shipped_code": (
         "errors",
         "paths",
-        "receipts",
+        "code_archives",
         "plan.code_bundle",
         "plan.commands",
         "plan.inventory",
@@ -205,6 +207,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         *BASE,
         "cli",
         "outputs",
+        "code_archives",
         "receipts",
         "registry",
         "report",

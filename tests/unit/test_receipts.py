@@ -11,7 +11,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan
-from tfdeploy import receipts
+from tfdeploy import code_archives, receipts
 from tfdeploy.receipts import Receipt, RunOutcome
 
 SPEC = replace(plan(workers=2, env={"LR": "0.1"}).run, tasks=[])
@@ -37,17 +37,17 @@ def test_a_receipt_is_private_and_is_read_back(state_folder: Path) -> None:
 
 def test_the_oldest_receipts_and_archives_are_deleted(monkeypatch: pytest.MonkeyPatch, state_folder: Path) -> None:
     monkeypatch.setattr(receipts, "_MAX_RECEIPTS", 2)
-    monkeypatch.setattr(receipts, "_MAX_BYTES", 25)
+    monkeypatch.setattr(code_archives, "_MAX_BYTES", 25)
     for place, name in enumerate(("a", "b", "c")):
         receipts.write(cluster_ref(), name, RECEIPT)
-        receipts.store_code(name, b"x" * 10)
+        code_archives.store(name, b"x" * 10)
         for path in state_folder.rglob(f"{name}.*"):
             os.utime(path, (place, place))
     receipts.write(cluster_ref(), "d", RECEIPT)
     assert [receipts.read(cluster_ref(), name) is not None for name in "abcd"] == [False, False, True, True]
-    assert [receipts.code_path(name) is not None for name in "abc"] == [False, True, True]
-    receipts.store_code("large", b"x" * 26)
-    assert receipts.code_path("large") is None
+    assert [code_archives.find(name) is not None for name in "abc"] == [False, True, True]
+    code_archives.store("large", b"x" * 26)
+    assert code_archives.find("large") is None
 
 
 def test_a_disk_that_cannot_be_written_is_ignored(state_folder: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_disk_that_cannot_be_written_is_ignored(state_folder: Path) -> None:
     (state_folder / "receipts").write_text("a file")
     (state_folder / "code").write_text("a file")
     receipts.write(cluster_ref(), "run1", RECEIPT)
-    receipts.store_code("a", b"x")
+    code_archives.store("a", b"x")
     assert receipts.read(cluster_ref(), "run1") is None
 
 
@@ -113,10 +113,10 @@ def test_the_size_of_stored_code() -> None:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("train.py", "12345")
         archive.writestr("empty", "")
-    receipts.store_code("good", buffer.getvalue())
-    receipts.store_code("damaged", b"x")
-    assert [receipts.code_size(name) for name in ("good", "damaged", "missing", "")] == [(2, 5), (0, 0), (0, 0), (0, 0)]
-    assert (receipts.load_code("good"), receipts.load_code("missing")) == (buffer.getvalue(), None)
+    code_archives.store("good", buffer.getvalue())
+    code_archives.store("damaged", b"x")
+    assert [code_archives.size(name) for name in ("good", "damaged", "missing", "")] == [(2, 5), (0, 0), (0, 0), (0, 0)]
+    assert (code_archives.load("good"), code_archives.load("missing")) == (buffer.getvalue(), None)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_code_that_is_not_whole_is_not_shipped(state_folder: Path) -> None:
     later_version = whole.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff")
     assert whole not in (zeroed, later_version)
     for damaged in (b"", whole[:-30], whole[:100], zeroed, later_version):
-        receipts.store_code("code", damaged)
-        assert receipts.load_code("code") is None
-    receipts.store_code("code", later_version)
-    assert receipts.code_size("code") == (0, 0)
-    receipts.store_code("code", whole)
-    assert receipts.load_code("code") == whole
+        code_archives.store("code", damaged)
+        assert code_archives.load("code") is None
+    code_archives.store("code", later_version)
+    assert code_archives.size("code") == (0, 0)
+    code_archives.store("code", whole)
+    assert code_archives.load("code") == whole

@@ -15,7 +15,7 @@ from pulumi.dynamic import Resource
 from pulumi.dynamic.dynamic import serialize_provider
 
 from tests.releases.stored import StoredRelease, releases
-from tfdeploy import receipts, registry
+from tfdeploy import code_archives, receipts, registry
 from tfdeploy.agent.events import RECORD_DAMAGED, Event
 from tfdeploy.agent.record.artifact_manifest import ArtifactList
 from tfdeploy.agent.record.record import Record
@@ -218,7 +218,7 @@ def test_a_stored_state_folder_is_read(release: StoredRelease, tmp_path: Path, m
     release.write_state(state_folder())
     (entry,) = registry.entries()
     found = receipts.read_all(entry.cluster)
-    assert all(receipt.spec is not None and receipts.code_size(receipt.spec.code)[0] for receipt in found.values())
+    assert all(receipt.spec is not None and code_archives.size(receipt.spec.code)[0] for receipt in found.values())
     (current,) = state_folder().glob("*/test-*/record/current")
     record = Record(current.parent)
     assert set(record.runs()) == set(found)

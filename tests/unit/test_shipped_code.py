@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy import receipts
+from tfdeploy import code_archives
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends import controller_calls
 from tfdeploy.component import shipped_code
@@ -43,7 +43,7 @@ def test_the_code_of_a_new_run_is_that_of_the_plan_although_the_folder_changes(
     shipped_code.store(code, run, None)
     (folder / "train.py").write_text("changed")
     assert submitted(folder, code.name) == "original"
-    stored = receipts.code_path(code.name)
+    stored = code_archives.find(code.name)
     assert stored is not None
     stored.unlink()
     with pytest.raises(BackendError, match="was changed after the plan was made"):

@@ -277,9 +277,9 @@ def _archive(props: RunProps) -> bytes:
     Raises:
         BackendError: the folder has other code now.
     """
-    from .. import receipts  # the command ships nothing
+    from .. import code_archives  # the command ships nothing
 
-    stored = receipts.load_code(props["run"]["code"])
+    stored = code_archives.load(props["run"]["code"])
     if stored is not None:
         return stored
     from ..plan import code_bundle  # takes long to load
@@ -289,7 +289,7 @@ def _archive(props: RunProps) -> bytes:
     if bundle.name != props["run"]["code"]:
         raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
     archive = code_bundle.archive(bundle)
-    receipts.store_code(bundle.name, archive)
+    code_archives.store(bundle.name, archive)
     return archive
 
 

@@ -73,10 +73,10 @@ def changed_files(code: "Bundle | None", current: RunState | None) -> str:
     """How the code differs from that of the current run; empty where it does not, and where that code is not stored here."""
     if code is None or current is None or current.spec.code in ("", code.name):
         return ""
-    from .. import receipts
+    from .. import code_archives
     from ..plan.code_bundle import changed_files as changed
 
-    earlier = receipts.load_code(current.spec.code)
+    earlier = code_archives.load(current.spec.code)
     with suppress(OSError, BadZipFile):
         return changed(code, earlier) if earlier is not None else ""
     return ""
@@ -147,7 +147,7 @@ def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None
     """Store the code of a new run, from where its submission reads it: the folder may change meanwhile."""
     if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
         return
-    from .. import receipts
+    from .. import code_archives
     from ..plan.code_bundle import archive
 
-    receipts.store_code(code.name, archive(code))
+    code_archives.store(code.name, archive(code))

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from .. import receipts
 from ..agent import events
-from ..agent.control.move import moves_after
 from ..agent.record.record import Record
-from ..agent.run_state import RunState
+from ..agent.run_state import RunState, moves_after
 from ..backends.base import ClusterRef, ObservedState
-from ..receipts import RunOutcome
+from ..receipts import Receipt, RunOutcome
 from ..spec.backends import BACKENDS
 from .run_history import outcome_of
 from .stored_progress import speed
@@ -33,12 +32,15 @@ class RecordSource:
     current: str = ""
     """The id of the current run, if the cluster exists."""
     billed: Sequence[Billed] = field(default_factory=tuple)
+    observed: Mapping[str, str] = field(default_factory=dict)
+    """The metrics of the current run as its controller has them; they are not read again while it runs."""
 
 
 def observed_source(cluster: ClusterRef, observed: ObservedState, patterns: Mapping[str, str]) -> RecordSource:
     """The record of a cluster that was just observed."""
     run, record = observed.view.run_state, Record(Path(observed.record_folder), stores_matches=True)
-    return RecordSource(cluster, record, patterns, run.spec.id if run else "", observed.machines.cost.billed)
+    current, billed = run.spec.id if run else "", observed.machines.cost.billed
+    return RecordSource(cluster, record, patterns, current, billed, observed.view.metrics)
 
 
 def store_outcomes(source: RecordSource, seconds: float) -> None:
@@ -48,17 +50,21 @@ def store_outcomes(source: RecordSource, seconds: float) -> None:
     for run_id, receipt in receipts.read_all(source.cluster).items():
         if time.monotonic() <= deadline:
             with suppress(Exception):  # no update fails because a former run cannot be read
-                _store_outcome(source, run_id, receipt.outcome, deadline)
+                state = source.record.load(run_id)
+                if state is not None and not _is_complete(source, _same_run(receipt.outcome, state)):
+                    stored_outcome(source, state, receipt, deadline)
 
 
-def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None, deadline: float) -> None:
-    state = source.record.load(run_id)
-    if state is None or _is_complete(source, _same_run(earlier, state)):
-        return
+def stored_outcome(source: RecordSource, state: RunState, receipt: Receipt | None, deadline: float) -> RunOutcome:
+    """How a run went. Where its receipt does not have that yet, it is stored there, with the speed."""
+    earlier = receipt.outcome if receipt else None
     went = outcome(source, state, deadline, earlier)
+    if receipt is None or went is earlier or _is_complete(source, _same_run(earlier, state)):
+        return went
     latest = replace(went, steps_per_second=speed(source.record, state))
-    if went is not earlier and time.monotonic() <= deadline:  # else some metrics may not have been read
-        receipts.write_outcome(source.cluster, run_id, latest)
+    if time.monotonic() <= deadline:  # else some metrics may not have been read
+        receipts.write_outcome(source.cluster, state.spec.id, latest)
+    return latest
 
 
 def _same_run(earlier: RunOutcome | None, state: RunState) -> RunOutcome | None:
@@ -82,7 +88,10 @@ def outcome(source: RecordSource, state: RunState, deadline: float, earlier: Run
     moves = [event for event in happened if event.kind == events.RUN_MOVED]
     if stored is not None and len(stored.stays) > 1 + len(moves):
         return stored  # this is the record of a place that the run has left
-    values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
+    if run_id == source.current and state.result is None:
+        values = source.observed
+    else:
+        values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
     former = stored or RunOutcome(0.0)
     metrics = {name: values.get(name, former.metrics.get(name)) for name in source.patterns}
     latest = outcome_of(state, metrics, run_id == source.current)

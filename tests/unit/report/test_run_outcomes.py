@@ -162,6 +162,20 @@ def test_what_a_replaced_run_took_and_cost_stays_known(tmp_path: Path) -> None:
     assert outcome(destroyed, state, 0.0, stored) == stored
 
 
+def test_the_metrics_of_a_run_that_goes_on_are_those_of_its_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(**BASE)
+    world.come()
+    state = world.job
+    observed = {"current": state.spec.id, "observed": {"accuracy": "0.9"}}
+    source = replace(recorded(tmp_path / "record", state), **observed)
+    ended = replace(source, current="other")
+    assert outcome(ended, state, time.monotonic() + 60.0).metrics == {"accuracy": "0.95"}
+    monkeypatch.delattr(Record, "metrics")
+    assert outcome(source, state, 0.0).metrics == {"accuracy": "0.9"}
+
+
 def test_metrics_that_there_was_no_time_to_read_are_those_of_the_receipt(tmp_path: Path) -> None:
     state = finished(1_000.0)
     source = recorded(tmp_path / "record", state)

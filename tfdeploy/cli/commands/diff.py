@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from ... import receipts
+from ... import code_archives
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
 from ...errors import NotFound
@@ -109,8 +109,8 @@ def _find(title: str, runs: Sequence[StoredRun], name: str) -> StoredRun:
 def _code(older: str, newer: str) -> list[FileChange] | None:
     if older == newer:
         return []
-    paths = [receipts.code_path(name) for name in (older, newer)]
+    paths = [code_archives.find(name) for name in (older, newer)]
     try:
         return code_changes(paths[0], paths[1]) if paths[0] and paths[1] else None
-    except receipts.UNREADABLE:
+    except code_archives.UNREADABLE:
         return None

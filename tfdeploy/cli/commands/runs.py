@@ -14,7 +14,7 @@ from ...paths import cluster_folder
 from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
 from ...report.run_history import UNFINISHED, StoredRun, columns, summaries
-from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
+from ...report.run_outcomes import RecordSource, observed_source, stored_outcome
 from ..common import print_json, print_message, print_result
 from ..option import Option
 from ..output import print_table
@@ -91,12 +91,10 @@ def _recorded(title: Entry, sources: Sequence[RecordSource], deadline: float) ->
         if not record.is_readable():
             print_message(f"{record.folder}: this version of tfdeploy cannot read the record.")
             continue
-        store_outcomes(source, max(0.0, deadline - time.monotonic()))
         for run_id in record.runs():
             state, receipt = record.load(run_id), receipts.read(cluster, run_id)
             if state is not None:
-                earlier = receipt.outcome if receipt else None
-                went, is_current = outcome(source, state, deadline, earlier), run_id == source.current
+                went, is_current = stored_outcome(source, state, receipt, deadline), run_id == source.current
                 yield _run(title, cluster, state.spec, went, receipt, is_current, str(record.folder))
 
 
