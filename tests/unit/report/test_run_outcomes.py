@@ -168,10 +168,9 @@ def test_the_metrics_of_a_run_that_goes_on_are_those_of_its_controller(
     world = World(**BASE)
     world.come()
     state = world.job
-    observed = {"current": state.spec.id, "observed": {"accuracy": "0.9"}}
-    source = replace(recorded(tmp_path / "record", state), **observed)
-    ended = replace(source, current="other")
-    assert outcome(ended, state, time.monotonic() + 60.0).metrics == {"accuracy": "0.95"}
+    former = recorded(tmp_path / "record", state)
+    source = replace(former, current=state.spec.id, observed={"accuracy": "0.9"})
+    assert outcome(former, state, time.monotonic() + 60.0).metrics == {"accuracy": "0.95"}
     monkeypatch.delattr(Record, "metrics")
     assert outcome(source, state, 0.0).metrics == {"accuracy": "0.9"}
 
