@@ -171,6 +171,16 @@ def listed_names() -> list[str]:
     return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.is_listed]
 
 
+def completed_names(environment: Mapping[str, str]) -> list[str] | None:
+    """The commands that begin with the word that bash asks about, by these environment variables; None where that is not the first word,
+    or an option."""
+    words = environment.get("COMP_WORDS", "").split()[1:]
+    begin = words[0] if words else ""
+    if environment.get("COMP_CWORD") != "1" or not (begin == "" or begin[0].isalpha()):
+        return None
+    return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.name.startswith(begin)]
+
+
 def complete_function(name: str) -> Callable[[], None] | None:
     """The function of a command that can be called without options and arguments; None for others."""
     if name not in BY_NAME:

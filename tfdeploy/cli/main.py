@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
-from .command_table import complete_function, overview
+from .command_table import complete_function, completed_names, overview
 from .exit_codes import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE
 from .usage_errors import arguments_in_order
 
@@ -26,7 +26,10 @@ def main() -> None:
 
 def _call(arguments: Sequence[str]) -> object:
     """Call a command. Typer, which takes longer to load than most commands take, is loaded where there are options to parse."""
-    words = [] if _COMPLETION in os.environ else arguments_in_order(arguments)
+    completion = os.environ.get(_COMPLETION)
+    if completion == "complete_bash" and (names := completed_names(os.environ)) is not None:
+        return print(*names, sep="\n")
+    words = [] if completion else arguments_in_order(arguments)
     if words in (["--help"], ["-h"]):
         return sys.stdout.write(overview()) and None
     if len(words) == 1 and (function := complete_function(words[0])):
