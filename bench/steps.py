@@ -2,7 +2,8 @@
 
 The speed of a training differs from start to start and from minute to minute, by more than what is to be measured. So
 both trainings exist at once, and by turns of a few seconds all processes of one are stopped while the other runs.
-Of two equal trainings, both started by hand, the one that was started first is 2 to 4 % slower: so each is first in half of the rounds.
+Of two equal trainings, both started by hand, the one that was started first is about 3 % slower: so each is first in half of
+the rounds.
 """
 
 import time

@@ -172,8 +172,8 @@ def listed_names() -> list[str]:
 
 
 def completed_names(environment: Mapping[str, str]) -> list[str] | None:
-    """The commands that begin with the word that bash asks about, by these environment variables; None where that is not the first word,
-    or an option."""
+    """The commands that begin with the word that bash asks about, by these environment variables; None where that is not the first
+    word, or is an option."""
     words = environment.get("COMP_WORDS", "").split()[1:]
     begin = words[0] if words else ""
     if environment.get("COMP_CWORD") != "1" or not (begin == "" or begin[0].isalpha()):
