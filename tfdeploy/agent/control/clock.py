@@ -9,7 +9,7 @@ _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""
 
 PAUSE_SECONDS = 5.0
-"""A controller ticks several times a second. One that has not for so long has not heard its launchers, either."""
+"""A controller ticks each second, or more often. One that has not for so long has not heard its launchers, either."""
 
 
 class Clock:
