@@ -61,9 +61,11 @@ def stored_outcome(source: RecordSource, state: RunState, receipt: Receipt | Non
     went = outcome(source, state, deadline, earlier)
     if receipt is None or went is earlier or _is_complete(source, _same_run(earlier, state)):
         return went
-    latest = replace(went, steps_per_second=speed(source.record, state))
-    if time.monotonic() <= deadline:  # else some metrics may not have been read
-        receipts.write_outcome(source.cluster, state.spec.id, latest)
+    latest = went
+    with suppress(Exception):  # a run whose output cannot be read is shown without its speed
+        latest = replace(went, steps_per_second=speed(source.record, state))
+        if time.monotonic() <= deadline:  # else some metrics may not have been read
+            receipts.write_outcome(source.cluster, state.spec.id, latest)
     return latest
 
 

@@ -22,7 +22,7 @@ from tfdeploy.backends.move import StoppedRun
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
 from tfdeploy.report.run_history import UNFINISHED, cost_text
-from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, store_outcomes
+from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, store_outcomes, stored_outcome
 from tfdeploy.report.stored_progress import last_step, speed
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
@@ -173,6 +173,16 @@ def test_the_metrics_of_a_run_that_goes_on_are_those_of_its_controller(
     assert outcome(former, state, time.monotonic() + 60.0).metrics == {"accuracy": "0.95"}
     monkeypatch.delattr(Record, "metrics")
     assert outcome(source, state, 0.0).metrics == {"accuracy": "0.9"}
+
+
+def test_a_run_whose_output_cannot_be_read_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = finished(1_000.0)
+    source = recorded(tmp_path / "record", state)
+    receipt = receipts.read(cluster_ref(), state.spec.id)
+    monkeypatch.setattr(run_outcomes, "speed", lambda *_: (tmp_path / "missing").read_bytes())
+    shown = stored_outcome(source, state, receipt, time.monotonic() + 60.0)
+    assert (shown.result, shown.steps_per_second) == ("succeeded", None)
+    assert not is_known(state.spec.id), "the next call tries again"
 
 
 def test_metrics_that_there_was_no_time_to_read_are_those_of_the_receipt(tmp_path: Path) -> None:
