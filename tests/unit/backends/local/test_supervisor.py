@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 import threading
 import xmlrpc.client
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import UnixStreamServer
@@ -18,8 +20,10 @@ from tfdeploy.errors import Unreachable
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(str(tmp_path / "cluster"))
+def places(tmp_path: Path) -> Iterator[Places]:
+    made = Places(str(tmp_path / "cluster"))
+    yield made
+    shutil.rmtree(made.runtime, ignore_errors=True)
 
 
 def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_again(
