@@ -8,6 +8,7 @@ import pytest
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
 from tests.docker.project import DockerProject
 from tests.integration.conftest import Project
+from tests.waiting import until
 from tfdeploy.agent.record.record import Record
 
 TASKS = ("ps-0", "worker-0", "worker-1")
@@ -49,6 +50,12 @@ class Training(Project):
             self.up()
         self.runs += 1
         self.until_running(*TASKS)
+        until(self._have_printed, "each task's first line")
+
+    def _have_printed(self) -> bool:
+        record = Record(self.places().record)
+        run = record.current()
+        return run is not None and all(record.log(run.spec.id, name).tail(1) for name in TASKS)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,8 @@ from ..record.log_lines import NAMES, Log
 from ..record.record_files import PART
 from .rpc import CallError, Client
 
-_SEND_SECONDS = 0.2
+_GATHER_SECONDS, _SEND_SECONDS = 0.02, 0.2
+"""Seconds from a change until it is sent, and from then at least until the next one is."""
 
 _LONGEST_PAUSE = 4.0
 """Seconds between two tries while the controller does not respond."""
@@ -40,13 +41,14 @@ class Shipper:
     def _run(self) -> None:
         """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done."""
         retry = Backoff(_SEND_SECONDS, _LONGEST_PAUSE)
-        while self.log.changed.wait() and not self._closed.wait(max(_SEND_SECONDS, retry.seconds)):
+        while self.log.changed.wait() and not self._closed.wait(_GATHER_SECONDS):
             self.log.changed.clear()
             if self.ship():
                 retry.reset()
             else:
                 self.log.changed.set()
                 retry.fail()
+            self._closed.wait(max(_SEND_SECONDS, retry.seconds))
 
     def ship(self) -> bool:
         """Send the current bytes, and return whether the controller has all of them.
