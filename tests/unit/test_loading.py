@@ -47,6 +47,10 @@ with suppress(SystemExit), redirect_stdout(StringIO()):
     main()
 """
 
+COMPLETION = """
+import os
+os.environ.update(_TFDEPLOY_COMPLETE="complete_bash", COMP_WORDS="tfdeploy st", COMP_CWORD="1")
+"""
 
 SLOW = ("pulumi", "rich", "typer", "yaml", "psutil", "logging", "uuid", "platform", "traceback", "difflib")
 """Modules that take long to load, and that most calls do not need."""
@@ -101,7 +105,8 @@ LOADED = [
         ),
         72,
     ),
-    ("import tfdeploy.cli.commands.runs", SLOW, 70),
+    ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
+    (COMPLETION + COMMAND.format(""), (*SLOW, "subprocess", "tfdeploy.registry"), 9),
 ]
 """A program, what it does not load, and how many of our modules at most."""
 
@@ -109,7 +114,7 @@ LOADED = [
 @pytest.mark.parametrize(
     ("program", "without", "most"),
     LOADED,
-    ids=["help", "without options", "a command", "status, logs and ls", "runs"],
+    ids=["help", "without options", "a command", "status, logs and ls", "runs", "completion"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
     modules = loaded(program)

@@ -56,16 +56,17 @@ def store_outcomes(source: RecordSource, seconds: float) -> None:
 
 
 def stored_outcome(source: RecordSource, state: RunState, receipt: Receipt | None, deadline: float) -> RunOutcome:
-    """How a run went. Where its receipt does not have that yet, it is stored there, with the speed."""
+    """How a run went. Where its receipt does not have that yet, and time is left, it is stored there, with the speed."""
     earlier = receipt.outcome if receipt else None
     went = outcome(source, state, deadline, earlier)
     if receipt is None or went is earlier or _is_complete(source, _same_run(earlier, state)):
         return went
+    if time.monotonic() > deadline:  # some metrics may not have been read
+        return went
     latest = went
     with suppress(Exception):  # a run whose output cannot be read is shown without its speed
         latest = replace(went, steps_per_second=speed(source.record, state))
-        if time.monotonic() <= deadline:  # else some metrics may not have been read
-            receipts.write_outcome(source.cluster, state.spec.id, latest)
+        receipts.write_outcome(source.cluster, state.spec.id, latest)
     return latest
 
 

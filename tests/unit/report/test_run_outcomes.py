@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,6 +184,15 @@ def test_a_run_whose_output_cannot_be_read_is_shown(tmp_path: Path, monkeypatch:
     shown = stored_outcome(source, state, receipt, time.monotonic() + 60.0)
     assert (shown.result, shown.steps_per_second) == ("succeeded", None)
     assert not is_known(state.spec.id), "the next call tries again"
+
+
+def test_no_output_is_read_for_the_speed_when_the_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = finished(1_000.0)
+    source = recorded(tmp_path / "record", state)
+    monkeypatch.delattr(run_outcomes, "speed")
+    monkeypatch.setattr(run_outcomes, "suppress", lambda *_: nullcontext())
+    shown = stored_outcome(source, state, receipts.read(cluster_ref(), state.spec.id), time.monotonic() - 1.0)
+    assert shown.result == "succeeded"
 
 
 def test_metrics_that_there_was_no_time_to_read_are_those_of_the_receipt(tmp_path: Path) -> None:
