@@ -22,10 +22,12 @@ class Controller:
     def __init__(self) -> None:
         self.responds = True
         self.received = b""
+        self.refused = 0
 
     def json_bytes(self, _method: str, path: str, data: bytes) -> dict[str, Any]:
         """The call for one part of a stream."""
         if not self.responds:
+            self.refused += 1
             raise CallError("busy")
         if path.split("/")[-2] == "stdout":
             self.received += data
@@ -34,6 +36,7 @@ class Controller:
     def json(self, _method: str, _path: str) -> dict[str, int]:
         """The call for the ends of the streams."""
         if not self.responds:
+            self.refused += 1
             raise CallError("busy")
         return {**dict.fromkeys(NAMES, 0), "stdout": len(self.received)}
 
@@ -73,6 +76,8 @@ def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Contro
     spool = shipper(tmp_path, controller)
     spool.log.streams["stdout"].put(0, b"a line\n")
     assert not spool.ship()
+    refused = controller.refused
+    until(lambda: controller.refused > refused, "the shipper's own call")
     controller.responds = True
     until(lambda: controller.received == b"a line\n", "the line")
     spool.close()
