@@ -1,5 +1,6 @@
 """A spool is sent when it has changed, and not read before."""
 
+import threading
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -81,6 +82,55 @@ def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Contro
     controller.responds = True
     until(lambda: controller.received == b"a line\n", "the line")
     spool.close()
+
+
+@pytest.mark.parametrize("while_it", ["has changes to clear", "sends"])
+def test_a_shipper_that_is_closed_ends_whatever_its_thread_does(
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch, while_it: str
+) -> None:
+    has_reached, is_closed = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        has_reached.set()
+        assert is_closed.wait(60)
+
+    class HeldLog(Log):
+        def __init__(self, folder: Path) -> None:
+            super().__init__(folder)
+            clear, set_ = self.changed.clear, self.changed.set
+
+            def held_clear() -> None:
+                hold()
+                clear()
+
+            def noted_set() -> None:
+                set_()
+                if has_reached.is_set():
+                    is_closed.set()
+
+            if while_it == "has changes to clear":
+                monkeypatch.setattr(self.changed, "clear", held_clear)
+            monkeypatch.setattr(self.changed, "set", noted_set)
+
+    class Endless(Controller):
+        """Takes one byte a call, so that there is always something left to send."""
+
+        def json_bytes(self, _method: str, path: str, _data: bytes) -> dict[str, Any]:
+            if not has_reached.is_set():
+                hold()
+            self.received += b"-"
+            return {"end": int(path.split("/")[-1]) + 1}
+
+    monkeypatch.setattr(log_shipper, "Log", HeldLog)
+    spool = shipper(tmp_path, controller if while_it == "has changes to clear" else Endless())
+    stream = spool.log.streams["stdout"]
+    stream.put(0, b"x" * 10_000_000)
+    assert has_reached.wait(60)
+    closing = threading.Thread(target=spool.close, daemon=True)
+    closing.start()
+    closing.join(15)
+    assert not closing.is_alive()
+    assert not spool._thread.is_alive()
 
 
 class Recording(Controller):

@@ -150,12 +150,25 @@ def test_the_watch_wakes_the_launcher_and_is_silent_while_nobody_responds() -> N
     watch = ChangeWatch(lambda: cast(Client, calls), lambda: woken.append(len(calls.made)))
     assert calls.made == [], "before the first contact"
     watch.note_contact()
-    until(lambda: not watch._has_contact.is_set(), "it has noticed that nobody responds")
-    assert calls.made == ["GET /changes/0", "GET /changes/7", "GET /changes/7", "GET /changes/8"]
+    expected = ["GET /changes/0", "GET /changes/7", "GET /changes/7", "GET /changes/8"]
+    until(lambda: calls.made == expected, "it calls until there is no response")
     assert woken == [1, 3]
     calls.responses = [{"number": 9, "within": 0.0}]
     watch.note_contact()
     until(lambda: woken == [1, 3, 5], "it calls again after the next contact")
+
+
+def test_a_contact_during_a_call_that_fails_is_not_lost() -> None:
+    class Failing(Calls):
+        def json(self, method: str, path: str) -> dict[str, Any]:
+            if not self.made:
+                watch.note_contact()
+            return super().json(method, path)
+
+    calls = Failing()
+    watch = ChangeWatch(lambda: cast(Client, calls), lambda: None)
+    watch.note_contact()
+    until(lambda: len(calls.made) == 2, "it calls again")
 
 
 def test_a_refusal_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,7 @@ class ChangeWatch:
 
     def _watch(self) -> None:
         while self._has_contact.wait():
+            self._has_contact.clear()  # before the call: a contact during it is not lost
             self._listen()
 
     def _listen(self) -> None:
@@ -88,7 +89,7 @@ class ChangeWatch:
                 while True:
                     self._note(client.json("GET", f"/changes/{self._number}"))
         except OSError:
-            self._has_contact.clear()
+            pass
         except (CallError, ValueError, KeyError, TypeError):
             time.sleep(_REFUSED_SECONDS)
 

@@ -102,7 +102,8 @@ class Matcher:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_RESPONSE_SECONDS)
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):
                     if pipe is not None:

@@ -16,6 +16,9 @@ _GATHER_SECONDS, _SEND_SECONDS = 0.02, 0.2
 _LONGEST_PAUSE = 4.0
 """Seconds between two tries while the controller does not respond."""
 
+_CLOSE_SECONDS = 20.0
+"""How long `close` waits for the thread: longer than the one call takes that the thread may be in."""
+
 
 class Shipper:
     """Sends the spool of one run to the controller, and retries until it has arrived."""
@@ -39,10 +42,16 @@ class Shipper:
         self._thread.start()
 
     def _run(self) -> None:
-        """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done."""
+        """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done.
+
+        `close` sets `_closed`, then `changed`. So `_closed` is read after `changed` was cleared: otherwise the thread could wait
+        forever.
+        """
         retry = Backoff(_SEND_SECONDS, _LONGEST_PAUSE)
         while self.log.changed.wait() and not self._closed.wait(_GATHER_SECONDS):
             self.log.changed.clear()
+            if self._closed.is_set():
+                return
             if self.ship():
                 retry.reset()
             else:
@@ -74,6 +83,8 @@ class Shipper:
     def _send(self, name: str, goal: int) -> bool:
         stream = self.log.streams[name]
         while self._sent[name] < goal:
+            if self._closed.is_set():
+                return False
             at = max(self._sent[name], stream.start)
             data = stream.read(at, min(PART, goal - at))
             if not data:
@@ -95,10 +106,10 @@ class Shipper:
         return wait_until(self.ship, seconds, _SEND_SECONDS)
 
     def close(self) -> None:
-        """Stop sending."""
+        """Stop sending. A thread that does not end is left behind: the launcher ends."""
         self._closed.set()
         self.log.changed.set()
-        self._thread.join()
+        self._thread.join(_CLOSE_SECONDS)
 
 
 def open_spool(client: Client, folder: Path, run: str, hostname: str) -> Shipper:
