@@ -36,6 +36,7 @@ def user(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         made.remove()
 
 
+@pytest.mark.timeout(3600)  # all unit tests are one test here
 @pytest.mark.parametrize("user", [NEWEST], indirect=True)
 def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
     version, made = user
