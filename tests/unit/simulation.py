@@ -168,7 +168,9 @@ class World:
         report = LauncherReport.from_dict(json.loads(json.dumps(report.to_dict())))
         self.note(reconcile.apply_report(self.job, report, self.now))
         self.advance()
-        return reconcile.make_order(self.job, report, self.now)
+        order = reconcile.make_order(self.job, report, self.now)
+        reconcile.note_order(self.job, report, order)
+        return order
 
     def advance(self) -> None:
         """What the controller does at each of its steps."""

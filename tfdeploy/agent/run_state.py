@@ -124,6 +124,8 @@ class TaskState(JsonData):
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
     """Its launcher uploads artifacts."""
+    exits: bool = False
+    """The last order told its launcher to exit: no later order reaches it."""
     is_listening: bool = False
     """That of a service: its program listens at the task's port."""
     lease: float = 0.0

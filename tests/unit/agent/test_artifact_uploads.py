@@ -15,6 +15,7 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.run_spec import RestartPolicy, RunJob
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit, TaskState
 from tfdeploy.agent.sync import EXITED, ExitReport, LauncherReport, Order
 from tfdeploy.agent.transport.artifact_upload_calls import UploadRefused
@@ -33,6 +34,36 @@ def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
     artifact_uploads.finish(cluster.run, "ps-0")
     assert cluster.report("ps-0") == Order(sync.END, generation=1)
     assert not artifact_uploads.are_open(cluster.run)
+
+
+def test_a_launcher_that_was_ordered_to_exit_is_not_chosen_although_its_program_ended_last(tmp_path: Path) -> None:
+    """Two programs of one machine end 3 ms apart, and the end of the later one is reported first."""
+    run, clock = RunState(spec("worker-0", "worker-1", success="all-workers"), NOW), [NOW]
+    Record(tmp_path).save(run)
+    controller = Controller(Record(tmp_path), clock=Clock(lambda: clock[0], lambda: clock[0]))
+
+    def report(hostname: str, **changed: object) -> Order:
+        launcher = LauncherReport(hostname, f"{hostname}#1", machine="a", host="h", port=1, run_id="run", ready=True)
+        clock[0] += 0.1
+        controller.sync(replace(launcher, attempt=1, can_upload=True, **changed))  # type: ignore[arg-type]
+        controller.tick()
+        return controller.sync(replace(launcher, attempt=1, can_upload=True, **changed))  # type: ignore[arg-type]
+
+    for name in (*run.tasks, *run.tasks):
+        report(name, phase=sync.RUNNING, started=NOW)
+    end = ExitReport(TaskExit(0), NOW)
+    assert report("worker-1", phase=EXITED, exit=replace(end, age=0.003)) == Order(sync.END, generation=1, poll=0.2)
+    assert report("worker-0", phase=EXITED, exit=replace(end, age=0.206)).upload
+
+
+def test_a_task_that_the_end_of_the_run_stops_uploads_for_those_whose_launchers_have_exited() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", "worker-2", success="all-workers"), worker_2="b")
+    cluster.run.spec.jobs["worker"] = RunJob(restart=RestartPolicy(1, backoff=60.0, on=["any"]))
+    cluster.end("worker-1", 3)
+    cluster.end("worker-0")
+    cluster.run.spec.jobs["worker"] = RunJob()
+    cluster.end("worker-2", 3)
+    assert cluster.run.uploads["a"].task == "worker-1", "it waits for the end of its back-off"
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -48,6 +48,7 @@ class Cluster:
         reconcile.apply_report(self.run, self.reports[hostname], self.now)
         reconcile.advance(self.run, self.now)
         order = reconcile.make_order(self.run, self.reports[hostname], self.now)
+        reconcile.note_order(self.run, self.reports[hostname], order)
         self.run = RunState.from_dict(json.loads(json.dumps(self.run.to_dict())))
         return Order.from_dict(json.loads(json.dumps(order.to_dict())))
 

@@ -1,11 +1,11 @@
 """Which launcher uploads the artifacts of a run, and when that is over. Pure.
 
 While the run trains, the launcher of the task that saves checkpoints uploads the newest ones. At the end every machine uploads. Its
-tasks share `train_dir`, so one of them uploads for all: the one that ended last, because its launcher is still there. Machines upload
-one after another: where they share a file system, what is stored already is not sent again.
+tasks share `train_dir`, so one of them uploads for all: the one that ended last of those whose launchers were not ordered to exit.
+Machines upload one after another: where they share a file system, what is stored already is not sent again.
 """
 
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 from .. import events
 from ..events import Event
@@ -61,11 +61,16 @@ def request_uploads(run: RunState, now: float) -> None:
         elif machine not in run.uploads and any(task.started for task in tasks):
             candidates = [task for task in tasks if task.can_upload]
             if candidates:
-                last = max(candidates, key=lambda task: (now - task.seen < _RECENT_SECONDS, task.since))
+                last = max(candidates, key=lambda task: _presence(task, now))
                 run.uploads[machine] = MachineUpload(last.hostname, now)
     turn = _turn(run)
     if turn is not None:
         run.uploads[turn].turn_at = run.uploads[turn].turn_at or now
+
+
+def _presence(task: TaskState, now: float) -> Tuple[bool, bool, float]:
+    """How likely it is that the launcher of this task receives another order: the highest is asked to upload."""
+    return not task.exits, now - task.seen < _RECENT_SECONDS, task.since
 
 
 def _turn(run: RunState) -> Optional[str]:

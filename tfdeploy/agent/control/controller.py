@@ -162,6 +162,7 @@ class Controller:
             if is_running:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
                 poll = min(max((now - run.tasks[report.hostname].since) / 3, poll), later)
+            reconcile.note_order(run, report, order)
             return replace(order, poll=poll, dump=self.dumps.wanted(report.hostname) if is_running else 0)
 
     def wait_for_change(self, number: int) -> Dict[str, Any]:

@@ -302,6 +302,13 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
     return replace(order, restart=_launchers_policy(run, task), failures=failures)
 
 
+def note_order(run: RunState, report: LauncherReport, order: Order) -> None:
+    """This order is the response to the report: the launcher may exit by it."""
+    task = run.tasks.get(report.hostname)
+    if task is not None and task.instance == report.instance:
+        task.exits = order.action == sync.END and order.upload is None
+
+
 def _launchers_policy(run: RunState, task: TaskState) -> Optional[RestartPolicy]:
     """The policy by which a launcher starts the program again while the controller is away. None where that needs a decision: the run
     is over, or its tasks have not all the same addresses."""
