@@ -30,8 +30,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
     """A TensorFlow cluster: parameter servers and workers with each other's addresses, and the training that they run.
 
     `pulumi up` creates the cluster, waits for the end of the run for at most `wait`, and fails if the run fails; the outputs are
-    recorded all the same. A further `up` does not train again, unless command, arguments, environment, code, data or `run_id`
-    have changed. See `TensorFlowClusterArgs` for the arguments; pass them one by one or in `args`.
+    recorded all the same. A further `up` does not train again, and fails again after a failed run, unless command, code, environment,
+    requirements, image or `run_id` have changed. See `TensorFlowClusterArgs` for the arguments; pass them one by one or in `args`.
 
     Raises:
         pulumi.RunError: an argument is refused. Nothing has been created then.

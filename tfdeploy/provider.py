@@ -32,9 +32,7 @@ REPOSITORY = "https://example.com/tfdeploy/tfdeploy"
 KEYWORDS = ("kind/component", "category/infrastructure")
 """By which Pulumi's registry sorts packages."""
 
-_STALE = (
-    "The stack's outputs are still those of the update before this one; `pulumi up` again records those of this run."
-)
+_STALE = "The stack's outputs are still those of the update before this one; `TFDEPLOY_WAIT=0 pulumi up` records those of this run."
 
 
 class Package(ComponentProvider):

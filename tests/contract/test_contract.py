@@ -195,8 +195,7 @@ def test_a_failed_task_says_how(project: Project) -> None:
     assert rows["worker-1"]["status"] == "failed (exit 3)"
     assert rows["worker-1"]["exit_code"] == 3
     assert rows["worker-0"]["status"] == "stopped (run failed)"
-    later = project.up()
-    assert "warning" in later.output
+    assert "This update has started no run." in project.up(fails=True).output
     assert project.counts()["worker-1"] == 1
 
 

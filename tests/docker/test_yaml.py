@@ -52,7 +52,7 @@ def test_the_life_of_a_cluster(docker_projects: Callable[[str], DockerProject]) 
     assert "error: test: the run failed: worker-" in failed.output
     assert "Traceback" not in failed.output
     assert project.outputs()["run"] == second["run"]
-    project.up()
+    project.up(env={"TFDEPLOY_WAIT": "0"})
     assert project.outputs()["state"] == "failed"
 
     done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)

@@ -73,7 +73,12 @@ def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Pro
     outputs = project.outputs()
     assert outputs["state"] == "failed"
     assert 3 in [row["exit_code"] for row in outputs["tasks"]]
-    later = project.up()
-    assert "warning" in later.output
+    later = project.up(fails=True)
+    assert later.touched() == set()
+    starts = "or another `run_id`, starts a new run."
+    assert starts in later.output.partition("test: the run failed: ")[2].splitlines()[0]
+    assert "This update has started no run." in later.output
     assert 'resume_from="' in later.output
+    warned = project.up(env={"TFDEPLOY_WAIT": "0"})
+    assert starts in warned.output.partition("warning: test: the run failed: ")[2].splitlines()[0]
     project.destroy()

@@ -68,7 +68,7 @@ def test_values_of_every_kind_arrive(yaml: Callable[..., Project]) -> None:
     project.destroy()
 
 
-def test_a_failed_run_fails_the_update_and_the_next_update_records_it(yaml: Callable[..., Project]) -> None:
+def test_a_failed_run_fails_each_update_and_one_that_does_not_wait_records_it(yaml: Callable[..., Project]) -> None:
     project = yaml("print('fine')", restart={"maximum": 0})
     project.up()
     first = project.outputs()
@@ -76,11 +76,8 @@ def test_a_failed_run_fails_the_update_and_the_next_update_records_it(yaml: Call
     (project.program / "code" / "train.py").write_text("import sys\nprint('no luck')\nsys.exit(3)")
 
     failed = project.up(fails=True)
-    assert "error: test: the run failed: worker-0 failed (exit 3).\n" in failed.output
-    assert (
-        "test: the run failed: worker-0 failed (exit 3). The stack's outputs are still those of the update"
-        in failed.output
-    )
+    assert "error: test: the run failed: worker-0 failed (exit 3); changed code, " in failed.output
+    assert "starts a new run. The stack's outputs are still those of the update" in failed.output
     assert "Traceback" not in failed.output
     assert "plugin.py" not in failed.output
     assert project.outputs() == first, "the outputs are those of the update before it, and `run` shows that"
@@ -88,9 +85,10 @@ def test_a_failed_run_fails_the_update_and_the_next_update_records_it(yaml: Call
     (component,) = [one["outputs"] for one in project.resources() if one["type"] == "tfdeploy:index:TensorFlowCluster"]
     assert component["run"] == project.shown()["run"], "the state of the stack has the component's own outputs"
 
-    again = project.up()
+    assert "This update has started no run." in project.up(fails=True).output
+    again = project.up(env={"TFDEPLOY_WAIT": "0"})
     assert again.touched() == set()
-    assert "This is the same run as before." in again.output
+    assert "warning: test: the run failed: worker-0 failed (exit 3);" in again.output
     outputs = project.outputs()
     assert outputs["run"] == project.shown()["run"]
     assert outputs["state"] == "failed"

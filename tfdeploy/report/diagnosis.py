@@ -89,10 +89,18 @@ def after_stop(run_id: str, cause: str = "") -> str:
     return f"It stays stopped. {higher}{resumed}; another `run_id` starts from the beginning."
 
 
+STARTS_AGAIN = "changed code, command, `env`, `requirements` or image, or another `run_id`, starts a new run"
+"""What starts another run after one that has failed."""
+
+
 def way_on(run_id: str) -> str:
     """What to do after a run has failed."""
-    again = "Fix the cause and run `pulumi up`. A changed program or command starts a new run; else change `run_id`."
-    return f'{again} `resume_from="{run_id}"` lets the new run continue from the last checkpoint of this one, if it has stored any.'
+    return f"Fix the cause, and run `pulumi up`: {STARTS_AGAIN}. {from_checkpoint(run_id)}"
+
+
+def from_checkpoint(run_id: str) -> str:
+    """How a new run continues a failed one."""
+    return f'`resume_from="{run_id}"` lets the new run continue from the last checkpoint of this one, if it has stored any.'
 
 
 def _failed(facts: Facts) -> Iterator[Finding]:

@@ -264,7 +264,7 @@ def relative_checkpoint(lines: Sequence[str]) -> str:
 
 
 _RUN_SENTENCES = (
-    (r"Fix the cause and run `pulumi up`\..*", "Fix the cause, and run the command again by `tfdeploy run`."),
+    (r"Fix the cause, and run `pulumi up`.*", "Fix the cause, and run the command again by `tfdeploy run`."),
     (r"`pulumi up` creates it again;", "`tfdeploy run` with the same command creates another one;"),
     (r", and run `pulumi up`|, and `pulumi up`", ", and run the command again"),
     (r"`pulumi up`", "`tfdeploy run`"),

@@ -1,4 +1,4 @@
-"""A failed run fails the update that submitted or awaited it.
+"""A failed run fails each update that shows it.
 
 An exception in the program would lose its outputs, so a program of Python fails after Pulumi has recorded them. A component for
 another language cannot: either its creation fails, or the update succeeds. Then the update fails, and its outputs are not recorded.

@@ -26,7 +26,7 @@ from ..outputs import TaskRow
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
 from ..units import dollars, text_of_number, wrapped
-from .diagnosis import Trouble, way_on
+from .diagnosis import STARTS_AGAIN, Trouble, from_checkpoint
 from .expected import expected_state
 from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 from .log_metrics import reading
@@ -171,8 +171,7 @@ def over(spec: ClusterSpec, latest: Report) -> bool:
 async def observed(watch: Watch, submitted_at: str | None) -> Report:
     """The report for the component's outputs; `submitted_at` is ISO 8601, and None under the mocks of a user's test.
 
-    A preview observes once, and so does a program under mocks. An update waits for at most `wait`. It fails when a run fails that it
-    has submitted or waited for.
+    A preview observes once, and so does a program under mocks. An update waits for at most `wait`, and fails if the run has failed.
     """
     if pulumi.runtime.is_dry_run() or submitted_at is None:
         return await follow(replace(watch, is_preview=True), 0.0)
@@ -265,7 +264,7 @@ def _detach() -> None:
 
 
 def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
-    """Log the report. `is_new`: this update has submitted the run or waited for it, so that its failure is the update's."""
+    """Log the report. `is_new`: this update has submitted the run or waited for it."""
     name, has_failed = watch.spec.name, latest.state == FAILED
     display = LiveDisplay()
     width = display.text_columns
@@ -281,14 +280,14 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
         pulumi.log.error(sentence)
         fail_update(name, sentence)
     elif has_failed:
-        sentence = f"{name}: the run failed: {latest.reason}."
-        text = f"{sentence}{_last_lines(latest)}"
-        if is_new:
-            pulumi.log.error(display.fitted(f"{text}\n{way_on(latest.run)}", "error: "))
+        sentence = f"{name}: the run failed: {latest.reason}; {STARTS_AGAIN}."
+        again = "" if is_new else "This update has started no run. "
+        text = f"{sentence}{_last_lines(latest)}\n{again}{from_checkpoint(latest.run)}"
+        if watch.spec.wait > 0:
+            pulumi.log.error(display.fitted(text, "error: "))
             fail_update(name, sentence)
         else:
-            again = f"{text}\nThis is the same run as before. {way_on(latest.run)}"
-            pulumi.log.warn(display.fitted(again, "warning: "))
+            pulumi.log.warn(display.fitted(text, "warning: "))
     elif latest.state == UNKNOWN:
         pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.heal_command}` recreates what is missing.")
     elif not latest.decided and not watch.spec.standalone_servers and watch.spec.wait > 0:
