@@ -1,6 +1,5 @@
 """What tests kill and remove without tfdeploy, which they may have broken."""
 
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,6 @@ def kill_all(processes: Iterable[psutil.Process]) -> None:
 
 
 def remove_local_cluster(home: Path) -> None:
-    """Kill the processes of a local cluster, and remove its sockets and its lock."""
+    """Kill the processes of a local cluster, and remove its lock."""
     kill_all(marked(home))
-    shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
     Places(str(home)).lock.unlink(missing_ok=True)

@@ -94,7 +94,7 @@ class LocalCluster(Cluster):
 
     def left(self) -> list[str]:
         places = [Places(str(home)) for home in self.homes()]
-        folders = [path for one in places for path in (one.home, one.runtime, one.lock) if path.exists()]
+        folders = [path for one in places for path in (one.home, one.lock) if path.exists()]
         processes = [f"process {process.pid} of {one.home}" for one in places for process in marked(one.home)]
         return [*map(str, folders), *processes]
 
@@ -136,9 +136,7 @@ class LocalCluster(Cluster):
         """The process of the controller, of a launcher, or of supervisord; None where there is none."""
         with suppress(psutil.Error, OSError, ValueError, KeyError):
             if role == SUPERVISORD:
-                return (
-                    psutil.Process(int((self.places.runtime / "supervisord.pid").read_text())) if self.places else None
-                )
+                return psutil.Process(int(self.places.supervisor_pid.read_text())) if self.places else None
             pid = int(str(self._programs()[role]["pid"]))
             return psutil.Process(pid) if pid else None
         return None

@@ -120,7 +120,7 @@ class Shell:
         for home in self.homes():
             assert marked(home) == []
             assert not home.exists()
-            assert not Places(str(home)).runtime.exists()
+            assert not Places(str(home)).lock.exists()
         for path in (self.state / "tfdeploy/registry").glob("*.json"):
             assert json.loads(path.read_text())["ended"] > 0
         assert list((self.state / "tfdeploy/run/calls").iterdir()) == []

@@ -1,13 +1,14 @@
 """A real cluster of processes, stood by the local backend's own hands, without Pulumi in between."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.clusters import cluster_ref
@@ -19,7 +20,7 @@ from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.paths import CLUSTERS, Places
-from tfdeploy.backends.local.supervisor import Supervisor
+from tfdeploy.backends.local.supervisor import MARK, Supervisor
 from tfdeploy.backends.zipapp import version
 from tfdeploy.paths import cluster_folder, state_folder
 from tfdeploy.plan.code_bundle import collect
@@ -265,7 +266,7 @@ class Standing:
     def pid(self, program: str) -> int:
         """The process id of the controller, of a launcher, or of `supervisord` itself."""
         if program == "supervisord":
-            return int((self.places.runtime / "supervisord.pid").read_text())
+            return int(self.places.supervisor_pid.read_text())
         return int(self.supervisor().programs()[program]["pid"])
 
     def clear(self, token: str = TOKEN) -> str:
@@ -283,9 +284,21 @@ class Standing:
 
     def kill(self, program: str) -> None:
         """Kill the controller, a launcher or `supervisord` as nothing can be caught, and wait until it has gone."""
-        pid = self.pid(program)
-        os.kill(pid, signal.SIGKILL)
+        pid = self.signal(program, signal.SIGKILL)
         until(lambda: not alive(pid), f"{program} has gone")
+
+    def signal(self, program: str, number: int) -> int:
+        """Send a signal to the controller, a launcher or `supervisord` as soon as it runs; its process id."""
+        process = until(lambda: self._process(program), f"{program} runs")
+        process.send_signal(number)
+        return process.pid
+
+    def _process(self, program: str) -> psutil.Process | None:
+        """A process of this cluster: supervisord has 0 of a program that it starts again, and a number may be another's by now."""
+        with suppress(psutil.Error):
+            process = psutil.Process(self.pid(program))
+            return process if process.environ().get(MARK) == str(self.places.home) else None
+        return None
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,9 @@
 """Processes, as the kernel sees them."""
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+import psutil
 
 from tfdeploy.agent.launch.process import start_time
 
@@ -16,9 +16,10 @@ def alive(pid: int) -> bool:
 @contextmanager
 def halted(pid: int) -> Iterator[None]:
     """A process that exists, but does nothing."""
-    os.kill(pid, signal.SIGSTOP)
+    process = psutil.Process(pid)  # refuses 0, and another process of this number
+    process.suspend()
     try:
         yield
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+        with suppress(psutil.NoSuchProcess):
+            process.resume()

@@ -1,6 +1,5 @@
 """A task that is told to stop, but not by the controller (a reboot, a spot machine taken back): interrupted, not ended."""
 
-import os
 import signal
 import sys
 
@@ -36,7 +35,7 @@ def exits(cluster: Standing, hostname: str) -> str:
 def test_an_interrupted_task_is_no_success_whatever_it_says(cluster: Standing) -> None:
     cluster.up(SAYS_IT_IS_DONE, workers=1)
     cluster.until_running("worker-0")
-    os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+    cluster.signal("worker-0", signal.SIGTERM)
     cluster.until_running("worker-0", times=2)
     assert "exit status 143; not expected" in exits(cluster, "worker-0")
     assert EXTERNAL_SIGNAL in [event.reason for event in cluster.events() if event.kind == TASK_INTERRUPTED]
@@ -80,7 +79,7 @@ def test_an_interruption_is_not_counted_as_a_failure(cluster: Standing) -> None:
     for times in (1, 2, 3):
         cluster.until_started("worker-0", times)
         cluster.until_running("worker-0")
-        os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+        cluster.signal("worker-0", signal.SIGTERM)
     cluster.until_started("worker-0", 4)
     cluster.open()
     cluster.until_state("succeeded")
@@ -92,7 +91,7 @@ def test_the_others_go_on_with_the_same_addresses(cluster: Standing) -> None:
     cluster.up(SAYS_IT_IS_DONE, ps=1, workers=2)
     cluster.until_running("ps-0", "worker-0", "worker-1")
     before = cluster.look().endpoints
-    os.kill(cluster.pid("worker-1"), signal.SIGTERM)
+    cluster.signal("worker-1", signal.SIGTERM)
     cluster.until_running("worker-1", times=2)
     assert cluster.look().endpoints == before
     assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
@@ -113,7 +112,7 @@ def test_an_interruption_before_the_start_does_no_harm(cluster: Standing) -> Non
     cluster.declare(WAITS, workers=2)
     cluster.stand(without=("worker-1",))
     cluster.until_status("worker-0", "waiting for worker-1")
-    os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+    cluster.signal("worker-0", signal.SIGTERM)
     cluster.stand()
     cluster.open()
     cluster.until_state("succeeded")

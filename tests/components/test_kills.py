@@ -186,3 +186,32 @@ def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -
     cluster.until_running("worker-0", times=2)
     cluster.until_output("worker-0", b"start 1\nsaved\nstart 2\n")
     assert cluster.happened().count((LAUNCHER_REGISTERED, "worker-0")) == 2
+
+
+def supervisords(cluster: Standing) -> list[int]:
+    """The process ids of all that the cluster has."""
+    return [one.pid for one in supervisor.marked(cluster.places.home) if "supervisor.supervisord" in one.cmdline()]
+
+
+@pytest.mark.parametrize("gone", ["socket", "home"])
+def test_a_supervisord_whose_socket_is_gone_lives_and_gets_no_second_one(cluster: Standing, gone: str) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_running("ps-0", "worker-0")
+    pid, moved = cluster.pid("supervisord"), cluster.folder / "moved"
+    if gone == "socket":
+        cluster.places.supervisor_socket.unlink()
+        wrong, remedy = trouble_of(BACKEND.runner.observe(cluster.cluster, TOKEN, ViewRequest()), "heal")
+        assert f"supervisord (process {pid}) runs, and cannot be reached" in wrong
+        assert f"`kill {pid}` ends it" in remedy
+    else:
+        cluster.places.home.rename(moved)
+    with pytest.raises(supervisor.Silent, match=rf"process {pid}\) runs"):
+        cluster.stand()
+    assert supervisords(cluster) == [pid]
+    if gone == "socket":
+        assert cluster.look().state == "running"
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not alive(pid), "supervisord has ended")
+        cluster.stand()
+        cluster.until_running("ps-0", "worker-0", times=2)
+        assert len(supervisords(cluster)) == 1

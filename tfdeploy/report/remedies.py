@@ -25,6 +25,10 @@ _ENGINE_REMEDIES = (
         _IMAGE,
     ),
     (r"no suitable node", _PLACE),
+    (
+        r"supervisord \(process (?P<pid>\d+)\) runs, and cannot be reached",
+        "The training continues. `kill {pid}` ends it; then `pulumi up --refresh` resumes it from its last checkpoint.",
+    ),
     (r"supervisord \(process (?P<pid>\d+)\)", "`kill -CONT {pid}` continues it if it is suspended."),
     (r"address already in use|port is already allocated|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
 )

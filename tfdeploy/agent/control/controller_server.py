@@ -44,6 +44,7 @@ from ..transport.rpc import (
     UNIX,
     hostname_of,
     launcher_token,
+    socket_path,
     task_token,
 )
 from .clock import Clock
@@ -361,16 +362,15 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         ]
         self.connections = Connections()
         self._with_own_token: Set[str] = set()
-        bind_to: Any
         if address.startswith(UNIX):
-            bind_to = address[len(UNIX) :]
             self.address_family = socket.AF_UNIX
-            if Path(bind_to).exists():
-                Path(bind_to).unlink()
+            with socket_path(address[len(UNIX) :]) as path:
+                if Path(path).exists():
+                    Path(path).unlink()
+                super().__init__(path, _Handler)  # type: ignore[arg-type]
         else:
             host, _, port = address.rpartition(":")
-            bind_to = (host, int(port))
-        super().__init__(bind_to, _Handler)
+            super().__init__((host, int(port)), _Handler)
 
     def caller(self, shown: str) -> Optional[Caller]:
         """Who shows this token; None where the token is wrong."""

@@ -36,13 +36,15 @@ import hashlib
 import hmac
 import http.client
 import json
+import os
 import socket
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 UNIX = "unix:"
+_MAX_SOCKET_PATH = 107
 TOKEN_HEADER = "X-Tfdeploy-Token"
 _LAUNCHERS = b"tfdeploy launchers"
 
@@ -91,6 +93,20 @@ GONE = 410
 """The status of such a response."""
 
 
+@contextmanager
+def socket_path(path: str) -> Iterator[str]:
+    """A socket's path, as `bind` and `connect` take it: at most 107 bytes. A longer one begins at the descriptor of its folder."""
+    if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
+
+
 class HttpConnection(http.client.HTTPConnection):
     """An HTTP connection to `unix:PATH` or `HOST:PORT`."""
 
@@ -106,7 +122,8 @@ class HttpConnection(http.client.HTTPConnection):
             return
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._unix)
+        with socket_path(self._unix) as path:
+            self.sock.connect(path)
 
 
 class Client:

@@ -2,7 +2,6 @@
 
 import ipaddress
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -11,15 +10,14 @@ from pathlib import Path
 import psutil
 
 from ...errors import SpecError
-from ...paths import read_json, runtime_root, state_folder
+from ...paths import read_json, state_folder
 from ...spec.backends import install_advice
 from ..base import FAIL, OK, WARN, Check, ClusterRef, DiscoveredCluster
 from .paths import CLUSTERS, Places
 from .supervisor import MARK
 
-_PID = "supervisord.pid"
 _UNKNOWN = "?"
-"""The project and the stack of a folder of sockets, where no folder and no process names its cluster."""
+"""The project and the stack of a cluster whose folder does not name them."""
 
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
 _SHOWN = 3
@@ -31,10 +29,9 @@ _PORTS = "20000 to 31999"
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
     """All clusters of this machine, also those of other state folders."""
     processes = _processes()
-    folders = (state_folder() / CLUSTERS).glob("*-*")
+    folders = (state_folder() / CLUSTERS).glob("*-*/")
     homes = {str(path) for path in folders} | set(processes)
-    clusters = [_discovered_cluster(home, processes.get(home, [])) for home in sorted(homes)]
-    return [*clusters, *_socket_folders({Places(home).runtime for home in homes})]
+    return [_discovered_cluster(home, processes.get(home, [])) for home in sorted(homes)]
 
 
 def cluster_of(home: str) -> ClusterRef:
@@ -61,11 +58,7 @@ def _cluster_ref(cluster_id: str, name: str, home: str) -> ClusterRef:
 
 def _discovered_cluster(home: str, start_times: list[float]) -> DiscoveredCluster:
     places = Places(home)
-    counts = {
-        "process": len(start_times),
-        "folder": int(places.home.exists()),
-        "socket folder": int(places.runtime.exists()),
-    }
+    counts = {"process": len(start_times), "folder": int(places.home.exists())}
     times = [*start_times, *_modified_at(places.token if places.token.exists() else places.home)]
     return DiscoveredCluster(
         cluster_of(home), {kind: count for kind, count in counts.items() if count}, min(times, default=0.0)
@@ -82,15 +75,6 @@ def _processes() -> dict[str, list[float]]:
             if home and Path(home).parent.name == CLUSTERS and process.status() != psutil.STATUS_ZOMBIE:
                 start_times.setdefault(home, []).append(process.create_time())
     return start_times
-
-
-def _socket_folders(of_clusters: set[Path]) -> Iterator[DiscoveredCluster]:
-    """Folders of sockets without a cluster: its processes and its folder no longer exist."""
-    for path in runtime_root().glob("*/") if runtime_root().exists() else ():
-        if path not in of_clusters and (path / _PID).exists():
-            yield DiscoveredCluster(
-                _cluster_ref("", path.name, ""), {"socket folder": 1}, min(_modified_at(path), default=0.0)
-            )
 
 
 def _modified_at(path: Path) -> list[float]:

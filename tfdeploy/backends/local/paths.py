@@ -1,12 +1,10 @@
 """The folders and files of a local cluster."""
 
-import hashlib
 import json
 from pathlib import Path
 
 from ...agent.files import write_whole
 from ...agent.transport.rpc import UNIX, Client
-from ...paths import runtime_root
 
 CLUSTERS = "clusters"
 """The subfolder of the state folder with the homes of local clusters."""
@@ -32,11 +30,14 @@ class Places:
         """The cluster's reference, and the machine that it is on: it is discovered by its folder or its processes alone."""
         self.config = self.home / "supervisord.conf"
         self.programs = self.home / "conf.d"
-        self.runtime = runtime_root() / hashlib.sha256(home.encode()).hexdigest()[:12]
-        self.supervisor_socket = self.runtime / "supervisor.sock"
-        self.supervisor_pid = self.runtime / "supervisord.pid"
-        self.controller_socket = self.runtime / "controller.sock"
-        self.lock = runtime_root() / f"{self.runtime.name}.lock"
+        self.supervisor_socket = self.home / "supervisor.sock"
+        """Sockets are beside what they give access to: a folder such as /tmp is cleaned, and may differ between two logins."""
+        self.supervisor_pid = self.home / "supervisord.pid"
+        self.supervisor_lock = self.home / "supervisord.lock"
+        """Locked by the supervisord as long as it lives."""
+        self.controller_socket = self.home / "controller.sock"
+        self.lock = self.home.parent / f"{self.home.name}.lock"
+        """Locked by who changes the supervisord; outside the home, which a deletion removes under this lock."""
 
     def agent(self, version: str) -> Path:
         """The agent's application, one file for each version: running tasks continue with the version they started with."""

@@ -18,9 +18,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ...agent.files import write_whole
 from ...agent.polling import wait_until
+from ...agent.transport.rpc import socket_path
 from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
-from ...paths import make_private, runtime_root
+from ...paths import make_private
 from .open_files import allowed_files
 from .paths import Places
 
@@ -42,6 +43,7 @@ _PASSED_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
 _CALL_SECONDS = 10.0
 _KILL_SECONDS = 10.0
+_MOMENT_SECONDS = 2.0
 _PAUSE = 0.02
 _PRIVATE_UMASK = 0o077
 _ATTEMPTS = 20
@@ -49,14 +51,14 @@ _DEAD_STATES = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
 
 _CONFIG = """\
 [unix_http_server]
-file = {socket}
+file = /proc/self/cwd/supervisor.sock
 chmod = 0700
 
 [supervisord]
 logfile = supervisord.log
 logfile_maxbytes = 1MB
 logfile_backups = 1
-pidfile = {pid}
+pidfile = supervisord.pid
 umask = {umask:03o}
 minfds = {files}
 
@@ -70,6 +72,7 @@ files = conf.d/*.conf
 """The working directory of the supervisord is the home of the cluster. All paths are relative to it: the characters of its path may
 have a meaning in this file (`%`, ` ;`, line feeds) or in the patterns of its `include`."""
 
+_MODULE = "supervisor.supervisord"
 _CONFIG_PATH = "/proc/self/cwd/supervisord.conf"
 
 _PROGRAM = """\
@@ -112,17 +115,17 @@ class _Transport(xmlrpc.client.Transport):
         self._connection = host, connection
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.settimeout(_CALL_SECONDS)
-        connection.sock.connect(str(self._path))
+        with socket_path(str(self._path)) as path:
+            connection.sock.connect(path)
         return connection
 
 
 class Silent(BackendError):
-    """A supervisord that does not respond although its socket is open, as one that is suspended: it may have its programs still."""
+    """A supervisord that lives and does not respond: it still has its programs."""
 
-    def __init__(self, places: Places) -> None:
-        pid = places.supervisor_pid.read_text().strip() if places.supervisor_pid.exists() else "?"
-        self.wrong = f"supervisord (process {pid}) has not responded for {_CALL_SECONDS:g} s"
-        super().__init__(f"{self.wrong}. `kill -CONT {pid}` continues it if it is suspended.")
+    def __init__(self, pid: str, wrong: str, remedy: str) -> None:
+        self.wrong = f"supervisord (process {pid}) {wrong}"
+        super().__init__(f"{self.wrong}. {remedy}")
 
 
 class Supervisor:
@@ -132,18 +135,30 @@ class Supervisor:
         self._places = places
 
     def _call(self, method: str, *args: Any) -> Any:
+        """The response to a call. Without a socket a supervisord may begin to listen, or end, within a moment."""
+        with suppress(OSError, http.client.HTTPException):
+            return self._response(method, *args)
+        socket_exists = self._places.supervisor_socket.exists
+        wait_until(lambda: socket_exists() or not self.lives(), _MOMENT_SECONDS, _PAUSE)
+        try:
+            return self._response(method, *args)
+        except (OSError, http.client.HTTPException) as error:
+            if self.lives():
+                raise self._unreachable(self._pid()) from None
+            raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
+
+    def _response(self, method: str, *args: Any) -> Any:
         transport = _Transport(self._places.supervisor_socket)
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
             return getattr(proxy.supervisor, method)(*args)
         except TimeoutError:
-            raise Silent(self._places) from None
+            pid, wrong = self._pid(), f"has not responded for {_CALL_SECONDS:g} s"
+            raise Silent(pid, wrong, f"`kill -CONT {pid}` continues it if it is suspended.") from None
         except xmlrpc.client.Fault as fault:
             if fault.faultCode != Faults.SHUTDOWN_STATE:
                 raise
             raise Unreachable(f"supervisord of {self._places.home} is shutting down") from None
-        except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
         finally:
             transport.close()
 
@@ -155,13 +170,13 @@ class Supervisor:
         """
         for _ in range(_ATTEMPTS):
             with suppress(FileNotFoundError):
-                make_private(runtime_root())
+                make_private(self._places.lock.parent)
                 lock = self._places.lock.open("w")
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if _is_at(self._places.lock, lock):
                     return lock
                 lock.close()
-        raise BackendError(f"{runtime_root()} is deleted again and again. Find out what deletes it.")
+        raise BackendError(f"{self._places.lock} is deleted again and again. Find out what deletes it.")
 
     def running(self) -> bool:
         """Whether it responds."""
@@ -171,20 +186,37 @@ class Supervisor:
             return False
         return True
 
+    def _pid(self) -> str:
+        path = self._places.supervisor_pid
+        return path.read_text().strip() if path.exists() else "?"
+
+    def _unreachable(self, pid: str) -> Silent:
+        wrong = f"runs, and cannot be reached: its socket {self._places.supervisor_socket} is gone"
+        remedy = f"The training continues. `kill {pid}` ends it; then `pulumi up --refresh` resumes it from its last checkpoint."
+        return Silent(pid, wrong, remedy)
+
+    def lives(self) -> bool:
+        """Whether its process exists, with or without a socket."""
+        with suppress(FileNotFoundError), self._places.supervisor_lock.open() as lock:
+            return not _locks(lock, fcntl.LOCK_SH)
+        return False
+
     def start(self) -> None:
-        """Start it, unless it runs. To be called under the lock."""
+        """Start it, unless it runs. To be called under the lock. It inherits the lock that says that it lives.
+
+        Raises:
+            Silent: it lives, and cannot be reached.
+        """
         if self.running():
             return
         import subprocess  # takes long to load
 
+        import psutil
+
         places = self._places
-        make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)
-        text = _CONFIG.format(
-            pid=places.supervisor_pid, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=allowed_files()
-        )
-        write_whole(places.config, text)
-        command = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", _CONFIG_PATH]
+        write_whole(places.config, _CONFIG.format(umask=_PRIVATE_UMASK, files=allowed_files()))
+        command = [sys.executable, "-P", "-m", _MODULE, "-c", _CONFIG_PATH]
         env = {**environment(), MARK: str(places.home)}
         streams = {
             "cwd": places.home,
@@ -192,7 +224,15 @@ class Supervisor:
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
         }
-        completed = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
+        with places.supervisor_lock.open("w") as lock:
+            if not _wait_until(lambda: _locks(lock, fcntl.LOCK_EX), _START_SECONDS):
+                raise self._unreachable(self._pid())
+            for process in marked(places.home):  # the home may be another than that of which it has locked the file
+                with suppress(psutil.Error):
+                    if _MODULE in process.cmdline():
+                        raise self._unreachable(str(process.pid))
+            streams["pass_fds"] = (lock.fileno(),)
+            completed = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
         if completed.returncode:
             raise BackendError(f"supervisord did not start: {completed.stdout.strip()}")
         if not _wait_until(self.running, _START_SECONDS):
@@ -336,6 +376,14 @@ def marked(home: Path) -> "list[psutil.Process]":
             if is_marked and process.pid not in own and os.getsid(process.pid) != os.getsid(0):
                 processes.append(process)
     return processes
+
+
+def _locks(file: IO[str], kind: int) -> bool:
+    """Whether this process gets a lock of a file at once."""
+    with suppress(BlockingIOError):
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:

@@ -16,7 +16,7 @@ from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.transport.rpc import UNIX, CallError, task_token
 from ...errors import BackendError, Unreachable
-from ...paths import make_private, runtime_root, set_aside
+from ...paths import make_private, set_aside
 from .. import controller_calls
 from ..base import (
     CONTROLLER,
@@ -146,14 +146,11 @@ class LocalTaskRunner:
         stopped = stop_run(places, token)
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
-            shutil.rmtree(places.runtime, ignore_errors=True)
             has_moved = Record(places.record).has_moved()  # only here may be checkpoints that were not uploaded
             parts = (places.train,) if has_moved else (places.record, places.train)
             retained = set_aside(places.home, *parts)
             shutil.rmtree(places.home, ignore_errors=True)
             places.lock.unlink(missing_ok=True)
-        with suppress(OSError):
-            runtime_root().rmdir()
         what = "the checkpoints" if has_moved else "the record and the checkpoints"
         return f"{what} are stored in {retained}" if retained else ""
 
@@ -189,7 +186,6 @@ class LocalTaskRunner:
         supervisor = Supervisor(places)
         with supervisor.locked():
             make_private(places.home)
-            make_private(places.runtime)
             write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
             write_private(places.token, token)
             if not places.agent(version()).exists():

@@ -2,11 +2,9 @@
 
 import fcntl
 import os
-import shutil
 import subprocess
 import threading
 import xmlrpc.client
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import UnixStreamServer
@@ -20,10 +18,8 @@ from tfdeploy.errors import Unreachable
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Iterator[Places]:
-    made = Places(str(tmp_path / "cluster"))
-    yield made
-    shutil.rmtree(made.runtime, ignore_errors=True)
+def places(tmp_path: Path) -> Places:
+    return Places(str(tmp_path / "cluster"))
 
 
 def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_again(
@@ -76,7 +72,7 @@ class _ShutsDown(BaseHTTPRequestHandler):
 
 
 def test_a_supervisord_that_shuts_down_does_not_respond_any_more(places: Places) -> None:
-    places.runtime.mkdir(parents=True)
+    places.home.mkdir(parents=True)
     with UnixStreamServer(str(places.supervisor_socket), _ShutsDown) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         supervisor = Supervisor(places)
