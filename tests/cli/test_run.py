@@ -219,10 +219,10 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
 
 def test_the_time_limit_is_the_reason_that_is_printed_and_recorded(shell: Shell) -> None:
     shell.write(SLEEPER)
-    code, out, err = shell.run("--timeout", "1s", "--json", "--", "python", "train.py")
+    code, out, err = shell.run("--timeout", "10s", "--json", "--", "python", "train.py")
     document = json.loads(out)
     assert (code, document["exit_code"], document["state"]) == (5, 5, "stopped"), err
-    assert "tfdeploy run: stopped: after its time limit of 1s\n" in err
+    assert "tfdeploy run: stopped: after its time limit of 10s\n" in err
     assert document["tasks"][0]["status"] == "stopped (time limit)"
     shell.assert_nothing_left()
 

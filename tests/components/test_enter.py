@@ -2,12 +2,14 @@
 
 import json
 import socket
+from collections.abc import Iterator
 
 import pytest
 
 from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.verbs import ECHO, talk
+from tfdeploy.agent.launch.ports import PortReservations
 
 HELD_BYTES = 50_000_000
 SERVES = f"from steps import begin\n{ECHO}\nserve(listens=begin)"
@@ -54,7 +56,8 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     assert "`tfdeploy logs worker-0`" in beside
 
 
-def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
+def test_a_tunnel_leads_to_the_task(cluster: Standing, free_ports: tuple[int, int]) -> None:
+    free_port, _ = free_ports
     cluster.up(SERVES, workers=1)
     cluster.until_running("worker-0")
     verbs = verbs_of(cluster)
@@ -69,7 +72,8 @@ def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
         assert talk(said["worker-0"], data) == data + b"and that was all"
 
 
-def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_port: int) -> None:
+def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_ports: tuple[int, int]) -> None:
+    free_port, other = free_ports
     second = f"threading.Thread(target=serve, args=({free_port}, begin), daemon=True).start()"
     cluster.up(f"import threading\n{SERVES.replace('=begin', '=lambda: ' + second)}", workers=1)
     cluster.until_running("worker-0")
@@ -77,8 +81,7 @@ def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_port: int) -> N
     code, said, beside = verbs.call("port-forward", "worker-0", str(free_port))
     assert (code, said) == (0, f"worker-0:{free_port}: 127.0.0.1:{free_port}\n".encode())
     assert beside == "worker-0 is on this computer: nothing is forwarded.\n"
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        other = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", other)):
         code, _, beside = verbs.call("port-forward", "worker-0", f"{other}:{free_port}")
         assert (code, f"port {other} of this computer is not available" in beside) == (1, True)
     with verbs.locked("port-forward", "worker-0", f"{other}:{free_port}") as addresses:
@@ -87,10 +90,11 @@ def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_port: int) -> N
 
 
 @pytest.fixture
-def free_port() -> int:
-    """A port that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as trial:
-        return int(trial.getsockname()[1])
+def free_ports() -> Iterator[tuple[int, int]]:
+    """Two ports that no task and no outgoing connection takes before the test does."""
+    reserved = PortReservations()
+    yield reserved.choose(), reserved.choose()
+    reserved.hold(set())
 
 
 def test_the_use_of_each_task_is_measured(cluster: Standing) -> None:

@@ -65,19 +65,19 @@ while hostname == "worker-2" and not (here / "saved").exists():
     hashlib.sha256(bytes(1 << 22))
 while hostname == "worker-3" and not (here / "saved").exists():
     print("evaluates", flush=True)
-    time.sleep(2)
+    time.sleep(0.2)
 """
 """Worker 1 does nothing, as a server that waits, and the evaluator sleeps; the others use the processor, or only print."""
 
 
 def test_what_does_nothing_is_not_waited_for_and_other_workers_end_by_themselves(cluster: Standing) -> None:
     cluster.up(SERVES_OR_WORKS, workers=4, evaluator=1)
-    cluster.submit(evaluator_quiet_timeout=6.0)
+    cluster.submit(quiet_timeout=10.0, evaluator_quiet_timeout=10.0)
     for index in range(4):
         cluster.until_running(f"worker-{index}")
     cluster.open()
     until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
-    assert ", or 6s if they do nothing." in cluster.look().status
+    assert ", or 10s if they do nothing." in cluster.look().status
     for hostname in ("worker-1", "evaluator-0"):
         cluster.until_status(hostname, "stopped (run finished)")
     for hostname in ("worker-2", "worker-3"):

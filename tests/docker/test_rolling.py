@@ -99,7 +99,7 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
     assert_one_after_the_other(project)
     for name in WORKERS:
         assert limits(project, name) == (0.4, 256 << 20)
-    assert project.counts() == dict.fromkeys(WORKERS, 2)
+    project.until_counts(dict.fromkeys(WORKERS, 2))
 
     image = broken_image(project, tmp_path)
     try:
@@ -118,7 +118,7 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         project.up()
         project.until_running(*WORKERS)
         assert images(project) == [project.image] * 3
-        assert project.counts() == {"worker-0": 3, "worker-1": 2, "worker-2": 2}
+        project.until_counts({"worker-0": 3, "worker-1": 2, "worker-2": 2})
 
         write(RESIZED, program=f"{GATED}# not as before")
         assert project.up().touched() == {*(f"test-{name}" for name in WORKERS), "test-run"}

@@ -47,7 +47,7 @@ while True:
     time.sleep(0.2)
 """
 
-LONGEST_GAP = 5.0
+LONGEST_GAP = 10.0
 """Seconds between two ticks of a program on a busy computer. One that is started again has a gap of more than the time of a cut."""
 
 Make = Callable[..., DockerProject]

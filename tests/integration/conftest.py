@@ -88,7 +88,7 @@ def plugins_end(pid: int) -> Iterator[None]:
     """Let a `pulumi` die, and wait for the end of its `PLUGINS`. Hosts of languages and providers of others end within five minutes."""
     started = [one for one in psutil.Process(pid).children(recursive=True) if _is_plugin(one)]
     yield
-    until(lambda: not any(map(_is_plugin, started)), "the end of the plugins", 10.0, lambda: started)
+    until(lambda: not any(map(_is_plugin, started)), "the end of the plugins", seen=lambda: started)
 
 
 def _is_plugin(process: psutil.Process) -> bool:
@@ -303,7 +303,11 @@ class Project:
     def counts(self) -> dict[str, int]:
         """How often each task's program was started."""
         files = [path for path in (self.folder / "counter").iterdir() if not path.name.startswith(".")]
-        return {path.name: int(path.read_text()) for path in files}
+        return {path.name: int(path.read_text() or 0) for path in files}
+
+    def until_counts(self, counts: Mapping[str, int]) -> None:
+        """Wait until the programs were started so often. A task is "running" before its program has written a line."""
+        until(lambda: self.counts() == counts, f"the starts {counts}", seen=self.counts)
 
     def refs(self) -> list[ClusterRef]:
         """All clusters that this project has had, the latest last; also those of a state folder that was deleted meanwhile."""

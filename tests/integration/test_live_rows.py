@@ -26,9 +26,11 @@ STEPS = """\
 import os, pathlib, sys, time
 step = {"one": 300, "two": 700}[sys.argv[1]]
 print("step", step - 100, "of 1000 loss 0.5", flush=True)
-time.sleep(1.0)  # a launcher that reads both lines at once gives them one time, and there is no speed
+go = pathlib.Path(os.environ["GO"])
+while not (go.exists() or go.with_name("more").exists()):  # of two lines that are read at once, there is no speed
+    time.sleep(0.05)
 print("step", step, "of 1000 loss 0.25", flush=True)
-while not pathlib.Path(os.environ["GO"]).exists():
+while not go.exists():
     time.sleep(0.05)
 print("accuracy: 0.75")
 """
@@ -64,6 +66,9 @@ def test_a_wide_terminal_shows_the_progress_of_each_task_in_its_row(project: Pro
     project.write("", STEPS, TWO)
     log = project.folder / "events"
     update = begin(project, (45, 160), "up", "--yes", "--skip-preview", "--event-log", str(log))
+    for step in (200, 600):
+        update.until_said(f"running  {step}/1000")
+    (project.folder / "counter/more").touch()
     for name, step in (("one", 300), ("two", 700)):
         update.until_said(f"running  {step}/1000")
         assert f"running  {step}/1000" in rows(update, f"{name}-worker-0")[-1]

@@ -2,10 +2,12 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.integration.conftest import Project
 from tests.removal import kill_all
 from tests.users import as_user, own
 from tests.verbs import COMMAND
+from tests.waiting import until
 from tfdeploy.backends.local.supervisor import marked
 
 SLEEPER = "import os, time\nprint(os.getuid(), flush=True)\ntime.sleep(600)"
@@ -93,7 +96,7 @@ def users() -> Iterator[Callable[[int], OfUser]]:
 def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_users(
     users: Callable[[int], OfUser],
 ) -> None:
-    ada, ben = users(41001), users(41002)
+    ada, ben = map(users, random.sample(range(20_000, 60_000), 2))  # another clone's tests have others
     for user in (ada, ben):
         user.up()
         user.until_running("ps-0", "worker-0")
@@ -102,6 +105,7 @@ def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_us
         processes = user.processes()
         assert len(processes) >= 6
         assert {process.uids().effective for process in processes} == {user.uid}
+        until(partial(user.log, "worker-0"), "the first line")
         assert user.log("worker-0") == f"{user.uid}\n"
     assert {path.stat().st_mode & 0o077 for user in (ada, ben) for path in (user.sockets, user.places().home)} == {0}
 

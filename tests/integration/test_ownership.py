@@ -12,6 +12,7 @@ import pytest
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
 from tests.verbs import Verbs
+from tests.waiting import until
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.supervisor import Supervisor, marked
@@ -61,6 +62,11 @@ class Login(Project):
         children = {self.child("worker-0").pid}
         return launchers | children, events
 
+    def until_running(self, *hostnames: str) -> None:
+        """As of every project, and until the last event, which is written after the state."""
+        super().until_running(*hostnames)
+        until(lambda: b'"task_started"' in self.trace()[1], "the event of the start", seen=self.trace)
+
     def leftovers(self) -> list[str]:
         """The ids of the clusters of this state folder that are left over, or may be."""
         rows = json.loads(self.verbs.call("leftovers", "--json")[1])["leftovers"]
@@ -103,7 +109,9 @@ def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices_th
     for login, own in ((ada, id_of_ada), (ben, id_of_ben)):
         (shown,) = json.loads(login.verbs.call("show", "--json")[1])
         assert (shown["id"], [row["status"] for row in shown["tasks"]]) == (own, ["running"])
-    assert ada.verbs.call("logs", "--cluster", id_of_ben)[1].decode().endswith("trains\n")
+    until(
+        lambda: ada.verbs.call("logs", "--cluster", id_of_ben)[1].endswith(b"trains\n"), "the output of ben's program"
+    )
     assert ada.leftovers() == ben.leftovers() == []
 
     assert set(ada.up().steps()) == {"unchanged"}

@@ -17,11 +17,16 @@ from tfdeploy.agent.transport.rpc import CallError, task_token
 __all__ = ["served"]
 
 
+def stranger(served: Served, sends: bytes = b"") -> socket.socket:
+    """A connection that shows no token."""
+    made = socket.create_connection(("127.0.0.1", served.port), 5)
+    made.sendall(sends)
+    return made
+
+
 def strangers(served: Served, count: int, sends: bytes = b"") -> list[socket.socket]:
-    """Connections that show no token."""
-    made = [socket.create_connection(("127.0.0.1", served.port), 5) for _ in range(count)]
-    for connection in made:
-        connection.sendall(sends)
+    """So many of them, which all have arrived."""
+    made = [stranger(served, sends) for _ in range(count)]
     until(lambda: served.server.connections.strangers == count, "all are connected")
     return made
 
@@ -52,7 +57,7 @@ def test_a_caller_without_a_token_has_a_time_for_all_that_it_sends(
 ) -> None:
     monkeypatch.setattr(controller_server, "STRANGER_SECONDS", 0.5)
     served = Served(tmp_path)
-    with closing(strangers(served, 1, sends)[0]) as connection:
+    with closing(stranger(served, sends)) as connection:
 
         def is_closed() -> bool:
             """Whether the connection is closed, although a byte arrives again and again."""

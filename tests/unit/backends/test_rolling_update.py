@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
+from tests.waiting import until
 from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends import rolling_update
@@ -91,16 +92,22 @@ def test_the_order_is_that_of_job_and_index_not_of_arrival(arrivals: list[Positi
 
 def test_an_update_that_arrives_a_second_later_takes_its_turn_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # the time that is used outside of tests
-    turns, order, late = Turns(), list[str](), threading.Event()
+    now = [100.0]
+    monkeypatch.setattr(rolling_update, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    turns, order, threads = Turns(), list[str](), list[threading.Thread]()
 
     def arrive(position: Position) -> None:
         turns.take(position, NAMES[position], lambda: order.append(NAMES[position]))
 
-    first = threading.Thread(target=arrive, args=((2, 10),))
-    first.start()
-    late.wait(1.0)
-    arrive((1, 0))
-    first.join(30.0)
+    for count, position in enumerate(((2, 10), (1, 0)), 1):
+        threads.append(threading.Thread(target=arrive, args=(position,)))
+        threads[-1].start()
+        until(lambda count=count: len(turns._waiting) == count, "it has arrived")  # type: ignore[misc]
+        assert order == [], "the first one has not waited"
+        now[0] += 1.5
+    now[0] += 10.0
+    for thread in threads:
+        thread.join(30.0)
     assert order == ["ps-0", "worker-10"]
 
 
