@@ -42,6 +42,7 @@ TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
     "stop_requested",
 )
 LAUNCHERS_LOST, ENDED_EARLY, TIME_LIMIT = "launchers_lost", "ended_early", "time_limit"
+DECIDERS_REMOVED = "deciders_removed"
 UNTIL, BUDGET, MOVED = "until", "budget", "moved"
 """Why a run ended."""
 
@@ -270,6 +271,8 @@ class RunState(JsonData):
     """The conditions of `until` that cannot hold, as the events have them. Each is listed once."""
     uploads: Dict[str, MachineUpload] = field(default_factory=dict)
     """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
+    undecided_since: float = 0.0
+    """Since when a task that decides the result is missing and no other program trains, or since its last report after that; else 0."""
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
     moves: int = 0

@@ -66,6 +66,8 @@ def result_text(result: RunResult) -> str:
         return f"the launcher of {names} was lost {result.count} times in a row"
     if result.cause == states.ENDED_EARLY:
         return f"{names} ended before its workers"
+    if result.cause == states.DECIDERS_REMOVED:
+        return f"the run cannot succeed without {names}, which {'was' if len(result.tasks) == 1 else 'were'} removed"
     if result.cause == states.TIME_LIMIT:
         return f"after its time limit of {text_of_seconds(result.seconds)}"
     if result.cause == states.MOVED:

@@ -201,6 +201,52 @@ def test_all_tasks_removed_before_the_start_are_no_flood_either() -> None:
     assert (job.happened(), job.verdict()) == ([], "none")
 
 
+@pytest.mark.parametrize(
+    ("args", "removed", "others"),
+    [
+        ({"ps": 1, "workers": 2}, "worker-0", ["worker-1"]),
+        ({"workers": 2, "success": "all-workers"}, "worker-1", ["worker-0"]),
+        ({"workers": 1, "gpu_workers": 1, "jobs": {"gpu_worker": {"gpus": 0}}}, "worker-0", ["gpu-worker-0"]),
+        ({"chief": True, "workers": 1, "evaluator": True}, "chief-0", ["worker-0"]),
+        ({"ps": 1, "workers": 1}, "worker-0", []),
+    ],
+)
+def test_a_run_whose_deciding_task_is_removed_fails_when_nothing_else_trains(
+    args: dict[str, object], removed: str, others: list[str]
+) -> None:
+    job = world(**args)
+    job.wait(300)
+    job.note(reconcile.remove_tasks(job.job, [removed]))
+    job.settle()
+    for hostname in others:
+        job.wait(300)
+        assert job.verdict() == "none", "others train"
+        job.exit(hostname)
+    job.wait(119)
+    assert job.verdict() == "none", "it may be replaced"
+    job.wait(1)
+    assert job.verdict() == f"failed: the run cannot succeed without {removed}, which was removed"
+
+
+def test_a_deciding_task_that_is_replaced_decides() -> None:
+    job = world(ps=1, workers=1)
+    old = job.launchers["worker-0"].report()
+    job.note(reconcile.remove_tasks(job.job, ["worker-0"]))
+    for _ in range(10):
+        job.now += 60
+        job.take(old)  # its program saves a checkpoint
+    job.lose("worker-0")
+    job.wait(100)
+    job.return_after(1000)
+    job.wait(100)
+    assert job.verdict() == "none"
+    job.come("worker-0")
+    job.wait(300)
+    assert "worker-0/2" in job.running()
+    job.exit("worker-0")
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
 def test_after_a_change_of_counts_no_task_gets_the_address_of_a_program_that_has_ended() -> None:
     job = world(workers=2, success="all-workers")
     job.exit("worker-0")

@@ -15,7 +15,7 @@ than this. A launcher calls an absent controller every few seconds (`launcher`).
 
 def listen_again(run: RunState, now: float, away_seconds: float) -> None:
     """The controller was away for so long. That is not the launchers' silence, and not time of the start barrier or of uploads."""
-    run.listening_since = now
+    run.listening_since, run.undecided_since = now, 0.0
     if not run.barrier_passed:
         run.waiting_since = now
     artifact_uploads.shift_clock(run, away_seconds)

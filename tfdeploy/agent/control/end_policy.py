@@ -3,9 +3,11 @@
 import math
 from typing import List, Optional
 
+from ..run_spec import RunSpec
 from ..run_state import (
     BUDGET,
     DEAD,
+    DECIDERS_REMOVED,
     ENDED_EARLY,
     EVALUATOR,
     FAILED,
@@ -36,27 +38,50 @@ _HOUR = 3600.0
 ENDED_EARLY_SECONDS = 60.0
 """A parameter server that has ended fails the run when the deciding tasks still run so much later."""
 
+REPLACE_SECONDS = 120.0
+"""A task that was removed may be replaced: where it decides the result, the run waits so long for the next one."""
+
+
+def _deciding_names(spec: RunSpec) -> List[str]:
+    """The run succeeds when all of these tasks succeed, also those that do not exist any more; empty where all tasks serve."""
+    if spec.serve:
+        return []
+    if spec.success == WORKER_0:
+        first = [task.hostname for name in WORKERS for task in spec.tasks if task.job == name and task.index == 0]
+        return first[:1]
+    jobs = ("chief",) if spec.success == CHIEF else ("chief", *WORKERS)
+    return [task.hostname for task in spec.tasks if task.job in jobs]
+
 
 def deciding_tasks(run: RunState) -> List[TaskState]:
-    """The run succeeds when all of these tasks succeed; empty where all tasks serve."""
-    if run.spec.serve:
-        return []
-    if run.spec.success == WORKER_0:
-        first = [task for name in WORKERS for task in run.tasks.values() if task.job == name and task.index == 0]
-        return first[:1]
-    jobs = ("chief",) if run.spec.success == CHIEF else ("chief", *WORKERS)
-    return [task for task in run.tasks.values() if task.job in jobs]
+    """Of the tasks that decide the result, those that exist; empty where all tasks serve."""
+    return [run.tasks[name] for name in _deciding_names(run.spec) if name in run.tasks]
+
+
+def _removed_deciders(run: RunState) -> List[str]:
+    return [name for name in _deciding_names(run.spec) if name not in run.tasks]
+
+
+def note_removed_deciders(run: RunState, now: float) -> None:
+    """Remember since when a task that decides the result is missing and no other program trains: one that is replaced is missing for
+    some time."""
+    removed = _removed_deciders(run)
+    trains = any(is_worker(run, task) and task.state not in FINAL for task in run.training_tasks)
+    seen = [run.as_former(name).seen for name in removed]
+    run.undecided_since = max(run.undecided_since or now, *seen) if removed and not trains else 0.0
 
 
 def decide(run: RunState, now: float) -> Optional[RunResult]:
     """The run's result; None while it is open.
 
     A training task that failed for good fails the run, unless the run has succeeded before that, or the task may fail. The run
-    succeeds when all deciding tasks have; where all tasks serve, when all of them have.
+    succeeds when all deciding tasks have, and fails when one of them was removed and nothing else trains; where all tasks serve, it
+    succeeds when all of them have.
     """
     required = [task for task in run.training_tasks if not may_fail(run, task)]
+    removed = _removed_deciders(run)
     tasks = deciding_tasks(run) or [task for task in run.training_tasks if not run.spec.is_service(task.job)]
-    has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
+    has_succeeded = bool(tasks) and not removed and all(task.state == SUCCEEDED for task in tasks)
     succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
     failed = [task for task in required if task.state in DEAD and task.since < succeeded_at]
     if failed:
@@ -65,6 +90,8 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     lost = max(required, key=lambda task: task.losses, default=None)
     if lost is not None and lost.losses >= MAX_LOSSES:
         return RunResult(FAILED, LAUNCHERS_LOST, now, [lost.hostname], count=lost.losses)
+    if run.undecided_since and now - run.undecided_since >= REPLACE_SECONDS:
+        return RunResult(FAILED, DECIDERS_REMOVED, now, removed)
     if has_succeeded:
         return RunResult(SUCCEEDED, TASKS_SUCCEEDED, now, [task.hostname for task in tasks])
     early = [task.hostname for task in run.training_tasks if _ended_early(task, now)]

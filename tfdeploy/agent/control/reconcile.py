@@ -32,7 +32,7 @@ from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
-from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
+from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, note_removed_deciders, over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
 from .until_metrics import until_result
@@ -235,6 +235,7 @@ def advance(run: RunState, now: float) -> List[Event]:
     if run.result is None:
         happened += advance_barrier(run, now)
         happened += _advance_rolling_restart(run, now)
+        note_removed_deciders(run, now)
         run.result = startup_timeout(run, now) or decide(run, now)
         if run.result is None:
             run.result = until_result(run, now) or over_budget(run, now)
@@ -408,6 +409,7 @@ def shift_clock(run: RunState, seconds: float) -> None:
     run.stopped_at += seconds if run.stopped_at else 0.0
     run.cost_since += seconds
     run.reached_at += seconds
+    run.undecided_since += seconds if run.undecided_since else 0.0
     run.listening_since += seconds
     artifact_uploads.shift_clock(run, seconds)
     for task in run.tasks.values():
