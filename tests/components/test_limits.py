@@ -1,9 +1,13 @@
 """GPUs are each task's own; what this machine cannot give is refused."""
 
+import os
+from collections.abc import Callable
+from pathlib import Path
+
 import psutil
 import pytest
 
-from tests.components.conftest import Standing
+from tests.components.conftest import WAITS, Standing
 from tfdeploy.backends.local import planner
 from tfdeploy.errors import PlacementError
 from tfdeploy.plan.scheduler import Machine
@@ -57,6 +61,49 @@ def test_more_gpus_than_there_are_are_refused(cluster: Standing) -> None:
     with pytest.raises(PlacementError, match=r"(?s)test: worker-1: asks for 2 gpus.*0 of 2 gpus"):
         cluster.declare(SHOWS_GPUS, workers=2, jobs={"worker": {"gpus": 2}})
     assert not cluster.places.home.exists()
+
+
+def test_the_gpus_that_the_shell_allows_are_those_of_the_machine(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nprintf '0, GPU-a\\n1, GPU-b\\n2, GPU-c\\n3, GPU-d\\n'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-c,3")
+    jobs = {"worker": {"gpus": 1}}
+    cluster.declare(SHOWS_GPUS, workers=2, jobs=jobs)
+    assert [task.gpus for task in cluster.plan.tasks] == [("GPU-c",), ("3",)]
+    with pytest.raises(PlacementError, match=r"0 of 2 gpus \(CUDA_VISIBLE_DEVICES='GPU-c,3'\)"):
+        cluster.declare(SHOWS_GPUS, workers=3, jobs=jobs)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_two_clusters_with_open_runs_share_no_gpu(clusters: Callable[[str], Standing]) -> None:
+    first, second = clusters("first"), clusters("second")
+    jobs = {"worker": {"gpus": 1}}
+    first.up(WAITS, workers=1, jobs=jobs)
+    first.until_running("worker-0")
+    second.declare(SHOWS_GPUS, workers=1, jobs=jobs)
+    assert [task.gpus for task in second.plan.tasks] == [("3",)]
+    with pytest.raises(PlacementError, match=r"0 of 1 gpus \(first-\w+ has GPU 0\)"):
+        second.declare(SHOWS_GPUS, workers=2, jobs=jobs)
+    first.open()
+    first.until_state("succeeded")
+    second.declare(SHOWS_GPUS, workers=2, jobs=jobs)
+    assert [task.gpus for task in second.plan.tasks] == [("0",), ("3",)]
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_two_clusters_of_one_program_share_no_gpu(
+    clusters: Callable[[str], Standing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor = type("Monitor", (), {})()
+    monkeypatch.setattr("pulumi.runtime.settings.get_monitor", lambda: monitor)
+    for name, gpu in (("first", "0"), ("second", "3")):
+        cluster = clusters(name)
+        cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {"gpus": 1}})
+        cluster.validate()
+        assert [task.gpus for task in cluster.plan.tasks] == [(gpu,)]
 
 
 @pytest.mark.parametrize("setting", ["cpus", "memory"])

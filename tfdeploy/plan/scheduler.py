@@ -41,6 +41,8 @@ class Machine:
     taken_memory: int = 0
     taken_gpus: int = 0
     """The resources that are reserved for others."""
+    limit: str = ""
+    """Why it offers fewer GPUs than it has, for people."""
     kind: str = ""
     """The name of its type; empty where it has none."""
     jobs: tuple[str, ...] = ()
@@ -444,7 +446,7 @@ def _lack_of_resources(where: str, demand: Demand, assignment: _Assignment) -> P
     rows = [
         f"\n  {resources.machine.name}: free {resources.cpus:g} of {resources.machine.cpus:g} cpus, "
         f"{text_of_size(resources.memory)} of {text_of_size(resources.machine.memory)}, "
-        f"{resources.gpus} of {len(resources.machine.gpus)} gpus"
+        f"{resources.gpus} of {len(resources.machine.gpus)} gpus{f' ({limit})' if (limit := resources.machine.limit) else ''}"
         for resources in assignment.free
     ]
     is_limited = len(assignment.rule_of[demand.hostname].allowed) < len(assignment.free)

@@ -1,10 +1,7 @@
 """From a spec to a plan on this machine, with its processors, memory and GPUs. Nothing here writes."""
 
-import json
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +26,7 @@ from ..base import ClusterRef
 from ..image_content import named_image_content
 from ..planning import DependencyRequest, Rendered
 from ..record_copy import record_archive
-from . import validate
+from . import gpus, validate
 from .paths import CLUSTERS, Places, machine_id
 
 if TYPE_CHECKING:
@@ -64,7 +61,9 @@ class LocalPlanner:
         """This machine, and the tasks that the cluster's folder has."""
         places = Places(cluster["home"])
         machine = this_machine()
-        tasks = dict(_task_settings(places))
+        if any(job.gpus for job in spec.jobs):
+            machine = gpus.without_used(machine, cluster["home"])
+        tasks = gpus.task_settings(places)
         record = Record(places.record)
         return LocalInventory(
             machines=(machine,),
@@ -83,6 +82,8 @@ class LocalPlanner:
         self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: LocalInventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse a program, a requirement or a folder that does not exist, and a port that is in use."""
+        if not inventory.results.get(plan.run.id):
+            gpus.note_planned(cluster["home"], plan)
         validate.refuse_program(spec, code_files)
         validate.refuse_packages(spec)
         validate.refuse_ports(plan, cluster["home"])
@@ -132,13 +133,6 @@ def _size_of(folder: Path) -> int | None:
     return size
 
 
-def _task_settings(places: Places) -> Iterator[tuple[str, TaskSettings]]:
-    """Hostname and settings of each existing task."""
-    for path in sorted(places.tasks.glob("*/task.json")):
-        with suppress(OSError, ValueError, TypeError):
-            yield path.parent.name, TaskSettings.from_dict(json.loads(path.read_text()))
-
-
 def _settings(before: TaskSettings, after: TaskPlan) -> dict[str, tuple[str, str]]:
     """Before and after."""
     return {
@@ -152,24 +146,12 @@ def _settings(before: TaskSettings, after: TaskPlan) -> dict[str, tuple[str, str
 
 def this_machine() -> Machine:
     """The machine that the program runs on, as the scheduler needs it."""
-    return Machine(
+    machine = Machine(
         name=platform.node().partition(".")[0] or "localhost",
         role="Master",
         provider="local",
         region="",
         cpus=float(len(os.sched_getaffinity(0))),
         memory=psutil.virtual_memory().total,
-        gpus=gpus(),
     )
-
-
-def gpus() -> tuple[str, ...]:
-    """The indices of the NVIDIA GPUs, as `nvidia-smi` lists them; none where it is missing or finds no driver."""
-    if shutil.which("nvidia-smi") is None:
-        return ()
-    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-    try:
-        completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return tuple(completed.stdout.split()) if completed.returncode == 0 else ()
+    return gpus.with_gpus(machine)
