@@ -171,6 +171,8 @@ class ObservedState:
     machines: ObservedMachines = field(default_factory=ObservedMachines)
     problems: Sequence[str] = field(default_factory=tuple)
     """What is wrong, in sentences: with machines, and else."""
+    missing: Sequence[str] = field(default_factory=tuple)
+    """What the cluster should have and does not, and nothing makes again by itself, each as a noun with its article."""
     installing: str = ""
     """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 

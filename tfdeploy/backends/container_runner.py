@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ..agent.record.record import ViewRequest
 from ..agent.run_spec import RunSpec
-from ..agent.run_state import UNKNOWN, RunState
+from ..agent.run_state import FINAL, RUNNING, UNKNOWN, RunState, TaskState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError, Unreachable
 from ..spec.jobs import job_rank
@@ -67,6 +67,11 @@ def engine_reason(observe: Callable[[], EngineTask | None]) -> Iterator[None]:
         raise BackendError(f"{error}{reason}") from None
 
 
+def _has_ended(run: RunState, task: TaskState) -> bool:
+    """Whether the task needs no launcher any more."""
+    return run.result is not None or task.state in FINAL
+
+
 class ContainerRunner(Generic[Definition]):
     """A part of `backends.base.TaskRunner`. An engine has the functions that raise `NotImplementedError`."""
 
@@ -92,6 +97,14 @@ class ContainerRunner(Generic[Definition]):
     def exists(self, cluster: ClusterRef, hostname: str) -> bool:
         """Whether the engine is to run the container of a task, or of the controller."""
         return hostname in self.hostnames(cluster)
+
+    def is_whole(self, cluster: ClusterRef, hostname: str) -> bool:
+        """Whether the engine also has all that the container needs."""
+        return self.exists(cluster, hostname)
+
+    def missing(self, cluster: ClusterRef, hostnames: Sequence[str], engine: Mapping[str, EngineTask]) -> Sequence[str]:
+        """What these tasks, and the controller, should have and do not, each as a noun with its article."""
+        return [f"the service of {name}" for name in hostnames if name not in engine]
 
     def define_controller(self, props: RunProps) -> Definition:
         """What the controller's container is created from."""
@@ -130,6 +143,7 @@ class ContainerRunner(Generic[Definition]):
         cluster, hostname = props["cluster"], props["hostname"]
         controller, objects = self.controller(cluster), self.objects(cluster)
         run = None if at_once else controller.current_run()
+        at_once = at_once or (run is None and self._is_unreported(cluster))
         if at_once or (run is not None and run.result is not None):
             wait_for_finish(run, hostname, controller.current_run)
             objects.apply(desired, ended)
@@ -142,10 +156,19 @@ class ContainerRunner(Generic[Definition]):
             turns.take((job_rank(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
 
+    def _is_unreported(self, cluster: ClusterRef) -> bool:
+        """Whether no controller runs, and none has had a run that is open: nothing reports that a task has started again, as after a
+        wrong image."""
+        task = self.objects(cluster).tasks().get(CONTROLLER)
+        if task is not None and task.alive and task.state == RUNNING:
+            return False
+        former = RecordCopy(cluster).record.current()
+        return former is None or former.result is not None
+
     def task_exists(self, props: TaskProps) -> bool:
         """Whether the engine has the task; if it is unreachable, assume that it has."""
         try:
-            return self.exists(props["cluster"], props["hostname"])
+            return self.is_whole(props["cluster"], props["hostname"])
         except Unreachable:
             return True
 
@@ -188,7 +211,7 @@ class ContainerRunner(Generic[Definition]):
     def run_is_current(self, props: RunProps) -> bool:
         """Whether the controller exists and this is its run; if the engine is unreachable, assume both."""
         try:
-            if not self.exists(props["cluster"], CONTROLLER):
+            if not self.is_whole(props["cluster"], CONTROLLER):
                 return False
         except Unreachable:
             return True
@@ -280,6 +303,12 @@ class ContainerRunner(Generic[Definition]):
             except (BackendError, SpecError) as error:
                 problems.append(str(error))
         view, silent_since = observed_view(self.controller(cluster), record_copy, engine, query, is_preview, problems)
+        missing: Sequence[str] = ()
+        if engine is not None and view.run_state is not None:
+            run = view.run_state
+            needed = [task.hostname for task in run.tasks.values() if task.is_auxiliary or not _has_ended(run, task)]
+            with suppress(BackendError, SpecError):  # the engine has stopped responding
+                missing = self.missing(cluster, [*needed, CONTROLLER], engine)
         controller = (engine or {}).get(CONTROLLER)
         if controller is not None and controller.reason:
             problems.append(f"the controller is {controller.state}: {controller.reason}")
@@ -292,5 +321,6 @@ class ContainerRunner(Generic[Definition]):
             record_folder=str(record_copy.folder),
             machines=machines,
             problems=problems,
+            missing=missing,
             installing=installing(cluster, time.time()),
         )

@@ -14,7 +14,7 @@ from ..units import counted, moment
 from .events import exit_text, restart_text, task_detail
 from .program_problems import Finding, failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
-from .report import Report
+from .report import Report, missing_text
 
 LINES = 20
 """How many last lines of each task the diagnosis needs."""
@@ -284,6 +284,9 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
     if observed.engine is None:
         return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."
+    missing, remedy = missing_text(observed)
+    if missing:
+        return f"{missing[0].upper()}{missing[1:]}{f'; {problems}' if problems else ''}.", f"{remedy}."
     if observed.controller_silent_since is not None:
         since = f" since {moment(observed.controller_silent_since)}" if observed.controller_silent_since else ""
         text = f"The controller does not respond{since}{f': {problems}' if problems else ''}."
@@ -317,6 +320,6 @@ class Trouble:
 
 
 def _is_final(observed: ObservedState) -> bool:
-    """Without supervisord no process of a local cluster is left."""
+    """Without supervisord no process of a local cluster is left, and no engine makes a task again that was removed."""
     has_no_engine = observed.engine is None and observed.controller_silent_since is not None
-    return observed.is_gone or (has_no_engine and not observed.problems)
+    return observed.is_gone or bool(observed.missing) or (has_no_engine and not observed.problems)

@@ -35,7 +35,7 @@ _COPY_SECONDS = 60.0
 _REJECTED = "rejected"
 _INSTALLING = "installing packages"
 
-_MAX_LATE = 3
+_MAX_LATE, _MAX_MISSING = 3, 5
 """How many tasks that the others wait for are named."""
 
 
@@ -212,7 +212,7 @@ def metric_text(value: object, missing: str = "") -> str:
 
 def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, str]:
     """The state of the run, and the reason for it."""
-    problems = "; ".join(observed.problems)
+    problems, missing = "; ".join(observed.problems), "; ".join(filter(None, missing_text(observed)))
     silent_since = observed.controller_silent_since
     if observed.installing and (run_state is None or run_state.result is not None):
         return "starting", observed.installing
@@ -223,11 +223,21 @@ def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, st
     if run_state.result is not None:
         return run_state.result.state, result_text(run_state.result)
     if silent_since is not None:
-        return states.UNKNOWN, "; ".join([f"the controller is {_unreachable(silent_since)}", *observed.problems])
+        silent = f"the controller is {_unreachable(silent_since)}"
+        return states.UNKNOWN, "; ".join(filter(None, [silent, *observed.problems, missing]))
     if not run_state.tasks:
         return "starting", "it has no tasks, because all of them were removed"
     started = any(task.started for task in run_state.training_tasks)
-    return ("running" if started else "starting"), _late(run_state)
+    return ("running" if started else "starting"), missing or _late(run_state)
+
+
+def missing_text(observed: ObservedState) -> tuple[str, str]:
+    """What the cluster should have and does not, and what makes it again; both empty for nothing."""
+    if not observed.missing:
+        return "", ""
+    is_one = len(observed.missing) == 1
+    text = f"{named(observed.missing, _MAX_MISSING)} {'is' if is_one else 'are'} gone or cannot be used"
+    return text, f"`pulumi up --refresh` creates {'it' if is_one else 'them'} again"
 
 
 def _late(run_state: RunState) -> str:

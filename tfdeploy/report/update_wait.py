@@ -26,7 +26,7 @@ from ..outputs import TaskRow
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
 from ..units import dollars, text_of_number, wrapped
-from .diagnosis import STARTS_AGAIN, Trouble, from_checkpoint
+from .diagnosis import STARTS_AGAIN, Trouble, from_checkpoint, trouble_of
 from .expected import expected_state
 from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 from .log_metrics import reading
@@ -75,6 +75,8 @@ class Watch:
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
     way_back: str = ""
     """What to do if the run does not train at its new place: on another backend, or on other machines. Empty where it does not move."""
+    missing: str = ""
+    """What the cluster lacks while its run is open, so that the update fails, in sentences."""
     is_gone: bool = False
     """Whether nothing of the cluster runs any more, and nothing starts it again by itself."""
     warned: set[str] = field(default_factory=set)
@@ -97,6 +99,8 @@ class Watch:
             raise BackendError(str(error)) from None
         latest = report(expected_state(self.plan, self.spec), observed_state)
         self.trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        is_open = observed_state.missing and not latest.decided
+        self.missing = " ".join(trouble_of(observed_state, self.backend.heal_command)) if is_open else ""
         self.is_gone = self.trouble.is_final and not latest.decided
         if not self.is_preview and (latest.finished or not self._has_outcomes):
             self._has_outcomes = True
@@ -278,6 +282,10 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     if watch.is_gone and watch.trouble.was_well:
         sentence = f"{name}: {watch.trouble.text}"
         pulumi.log.error(sentence)
+        fail_update(name, sentence)
+    elif watch.missing:
+        sentence = f"{name}: {watch.missing}"
+        pulumi.log.error(display.fitted(sentence, "error: "))
         fail_update(name, sentence)
     elif has_failed:
         sentence = f"{name}: the run failed: {latest.reason}; {STARTS_AGAIN}."

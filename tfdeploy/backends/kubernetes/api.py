@@ -30,6 +30,9 @@ _CONNECTIONS = 32
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT = 401, 403, 404, 409
 
 JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""A list without the contents of the objects."""
+
 MERGE = "application/merge-patch+json"
 
 
@@ -87,11 +90,18 @@ class ApiServer:
         """What is at this path."""
         return self.json("GET", f"{path}?{urlencode(query)}" if query else path)
 
+    def list_metadata(self, path: str, selector: str) -> list[Json]:
+        """The metadata of the objects with these labels."""
+        response = self.json("GET", f"{path}?{urlencode({'labelSelector': selector})}", accept=METADATA)
+        return [item["metadata"] for item in response["items"]]
+
     def post(self, path: str, body: Mapping[str, Any]) -> Json:
         """Create an object."""
         return self.json("POST", path, body)
 
-    def json(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = JSON) -> Json:
+    def json(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = JSON, accept: str = JSON
+    ) -> Json:
         """One call with a response in JSON.
 
         Raises:
@@ -99,7 +109,7 @@ class ApiServer:
             Unreachable: the server does not respond.
         """
         data = b"" if body is None else json.dumps(body).encode()
-        response = self.request(method, path, data, {"Content-Type": kind, "Accept": JSON})
+        response = self.request(method, path, data, {"Content-Type": kind, "Accept": accept})
         if response.status >= http.client.BAD_REQUEST:
             raise _error(self.server, response.status, response.data)
         try:

@@ -8,7 +8,7 @@ from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from .cluster_objects import KINDS, ClusterObjects
 from .labels import AGENT, SECRETS, TRAIN, hostname_of, object_name
-from .states import is_node_silent
+from .states import is_node_silent, node_of
 
 _SECONDS = 60.0
 _WITH_PODS = ("Job", "StatefulSet", "Pod")
@@ -39,7 +39,7 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
     """Remove everything; the claim with the checkpoints unless it is retained.
 
     Returns:
-        A sentence about the claim that still exists, and how to remove it.
+        Sentences about tasks that may still run, and about the claim that still exists, and how to remove it.
 
     Raises:
         BackendError: something cannot be removed.
@@ -50,6 +50,7 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
         objects.delete("StatefulSet", item["metadata"]["name"])
     if hostnames:
         _await_end(objects, hostnames, seconds)
+    unfinished = _on_silent_nodes(objects)
     train = object_name(objects.cluster, TRAIN)
 
     def left() -> list[tuple[str, str]]:
@@ -69,10 +70,20 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
         names = ", ".join(" ".join(item) for item in left())
         raise BackendError(f"{names} of {objects.cluster['name']} cannot be removed") from None
     if not retain_checkpoints or objects.read("PersistentVolumeClaim", train) is None:
-        return ""
+        return unfinished
     namespace = objects.api.namespace
     remedy = f"`kubectl --namespace {namespace} delete pvc {train}` removes it"
-    return f"the checkpoints are retained in the claim {train} of the namespace {namespace}; {remedy}"
+    retained = f"the checkpoints are retained in the claim {train} of the namespace {namespace}; {remedy}"
+    return "; ".join(filter(None, [unfinished, retained]))
+
+
+def _on_silent_nodes(objects: ClusterObjects) -> str:
+    """The tasks that may still run, on nodes that do not respond, in a sentence; empty for none."""
+    tasks = [f"{hostname} on {node_of(items)}" for hostname, items in sorted(objects.pods().items())]
+    if not tasks:
+        return ""
+    end = "Kubernetes ends it and removes its Job and pod when its node is back or was deleted (`kubectl delete node NODE`)"
+    return f"what may still run, because its node does not respond: {', '.join(tasks)}. {end}"
 
 
 def remove_unused(objects: ClusterObjects, used: Mapping[str, Any]) -> None:

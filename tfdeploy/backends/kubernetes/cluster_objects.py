@@ -12,8 +12,9 @@ from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..rolling_update import StartFailure, TaskHistory
 from ..task_access import require_task
 from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
+from .drift import missing_parts, repair, shared_parts
 from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
-from .states import engine_task
+from .states import CREATING, engine_task, job_problem
 
 Json = dict[str, Any]
 
@@ -29,7 +30,10 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of a cluster's objects, to the group of the API that has them."""
 
-_OWNERS, _REFUSED = ("Job", "StatefulSet"), "FailedCreate"
+_OWNERS, _PARTS = ("Job", "StatefulSet"), ("Service", "NetworkPolicy", "Secret", "ConfigMap", "PersistentVolumeClaim")
+_FAILED = "Failed"
+"""How the reasons of events begin that say why Kubernetes cannot create a pod, or its container."""
+
 _REMOVE_SECONDS = 120.0
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
@@ -94,7 +98,8 @@ class ClusterObjects:
         if has_pod and (existing is None or not is_same(existing, item)):
             self._replace(item)
         else:
-            self.api.json("PATCH", self.path(kind, meta["name"]), {"metadata": meta} if has_pod else item, MERGE)
+            change = {} if has_pod else repair(existing or {}, item)
+            self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
         """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.
@@ -121,6 +126,31 @@ class ClusterObjects:
             if error.status != NOT_FOUND:
                 raise
 
+    def is_as_defined(self, item: Mapping[str, Any]) -> bool:
+        """Whether an object exists, is not being deleted, and has this content."""
+        existing = self.read(item["kind"], item["metadata"]["name"])
+        content = {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
+        return (
+            existing is not None and "deletionTimestamp" not in existing["metadata"] and not repair(existing, content)
+        )
+
+    def missing(self, hostnames: Sequence[str], with_shared: bool = True) -> Sequence[str]:
+        """What these tasks, and all pods, need and do not have; without what the user may not list."""
+
+        def names(kind: str) -> tuple[str, frozenset[str]] | None:
+            try:
+                items = self.api.list_metadata(self.path(kind), selector(self.cluster))
+            except ApiError as error:
+                if error.status != FORBIDDEN:
+                    raise
+                return None
+            return kind, frozenset(item["name"] for item in items if "deletionTimestamp" not in item)
+
+        present = dict(filter(None, for_all(_PARTS, names, PARALLEL_CALLS)))
+        owners = [item for kind in _OWNERS for item in self.list(kind) if "deletionTimestamp" not in item["metadata"]]
+        needed = shared_parts(self.cluster) if with_shared else []
+        return missing_parts(self.cluster, hostnames, owners, present, needed)
+
     def jobs(self) -> dict[str, Json]:
         """The Jobs by hostname."""
         return {hostname_of(job): job for job in self.list("Job")}
@@ -129,22 +159,29 @@ class ClusterObjects:
         """The state of each task and of the controller, by hostname."""
         pods = self.pods()
         owners = {hostname_of(item): item for kind in _OWNERS for item in self.list(kind)}
-        refusals = self._refusals() if owners.keys() - pods.keys() else {}
-        tasks = {
-            hostname: engine_task(item, pods.get(hostname, ()), refusals.get(item["metadata"]["uid"], ""))
-            for hostname, item in owners.items()
-        }
+        tasks = {hostname: engine_task(item, pods.get(hostname, ())) for hostname, item in owners.items()}
+        stuck = [name for name, task in tasks.items() if task.state in CREATING and not task.reason]
+        refusals = self._refusals() if stuck else {}
+        for name in stuck:
+            uids = [item["metadata"].get("uid", "") for item in (owners[name], *pods.get(name, ()))]
+            reason = next((refusals[uid] for uid in reversed(uids) if uid in refusals), "")
+            tasks[name] = tasks[name]._replace(reason=reason)
         left = {name: engine_task(None, items) for name, items in pods.items() if name not in tasks}
         return {**tasks, **{name: task for name, task in left.items() if task.alive}}
 
     def _refusals(self) -> Mapping[str, str]:
-        """Why Kubernetes creates no pod, such as a quota, by the uid of the Job or StatefulSet. It says so in events only."""
+        """Why Kubernetes creates no pod, such as a quota, by the uid of the Job or StatefulSet, or no container, such as a volume that
+        it cannot mount, by that of the pod. It says so in events only."""
         path = f"/api/v1/namespaces/{self.api.namespace}/events"
         try:
-            events = self.api.get(path, fieldSelector=f"reason={_REFUSED}")["items"]
+            events = self.api.get(path, fieldSelector="type=Warning")["items"]
         except ApiError:
             return {}
-        return {event["involvedObject"].get("uid", ""): event.get("message", "") for event in events}
+        return {
+            event["involvedObject"].get("uid", ""): f"{event['reason']}: {event.get('message', '')}"
+            for event in sorted(events, key=lambda event: event.get("lastTimestamp") or "")
+            if event.get("reason", "").startswith(_FAILED)
+        }
 
     def pods(self) -> Mapping[str, Sequence[Json]]:
         """The pods of each task and of the controller."""
@@ -186,16 +223,15 @@ class ClusterObjects:
     def start_ended(self, hostnames: Sequence[str]) -> None:
         """Start the tasks among these whose launcher has ended."""
         jobs, tasks = self.jobs(), self.tasks()
-        ended = [name for name in hostnames if name in jobs and not tasks[name].alive]
+        ended = [name for name in hostnames if name in jobs and not (name in tasks and tasks[name].alive)]
         for_all(ended, self.restart, PARALLEL_CALLS)
 
 
 def is_same(existing: Json, desired: Mapping[str, Any]) -> bool:
-    """Whether an existing Job or StatefulSet has this definition, and is not being deleted."""
+    """Whether an existing Job or StatefulSet has this definition, is not being deleted, and starts its pod."""
     meta = existing["metadata"]
-    return (
-        "deletionTimestamp" not in meta and meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
-    )
+    has_hash = meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
+    return has_hash and "deletionTimestamp" not in meta and not job_problem(existing)
 
 
 def objects_of(cluster: ClusterRef) -> ClusterObjects:

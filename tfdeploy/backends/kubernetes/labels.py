@@ -26,6 +26,9 @@ OWNER, PROJECT, STACK = (f"{PREFIX}{key}" for key in ("owner", "project", "stack
 SETTINGS = f"{PREFIX}settings"
 """An annotation of a Job: the task's settings, which previews compare."""
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Kueue's label of a Job that waits in a queue."""
+
 TOKEN, SECRETS, AGENT = "token", "secrets", "agent"
 """The suffixes of the names of the Secrets with the cluster's token and with the user's secrets, and of the agent's ConfigMap."""
 

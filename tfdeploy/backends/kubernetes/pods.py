@@ -19,6 +19,7 @@ from .labels import (
     HASH_LABEL,
     HOSTNAME_LABEL,
     JOB_LABEL,
+    QUEUE_LABEL,
     SETTINGS,
     cluster_labels,
     controller_pod,
@@ -38,7 +39,6 @@ RESERVED_FOLDERS = ("/run/tfdeploy", TASK_FOLDER, RECORD_FOLDER)
 AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
 CONTAINER = "tensorflow"
 GPU = "nvidia.com/gpu"
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 _TOLERATIONS = [
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}

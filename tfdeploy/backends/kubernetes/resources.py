@@ -13,17 +13,23 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ..base import CONTROLLER, ClusterRef
+from ..controller_calls import wait_for
+from ..parallel_calls import PARALLEL_CALLS, for_all
+from ..record_copy import RecordCopy
 from ..stack_config import StackProvider, changed_inputs
 from ..state_values import plain_values
 from ..zipapp import application, version
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
+from .controller_client import PodController
 from .home import parse_home
 from .kubeconfig import store_source
-from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, SECRETS, TOKEN, cluster_labels, metadata, object_name
+from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
 from .pods import CONTROLLER_PORT, TASK_PORT
 
 Props = dict[str, Any]
+
+_CLAIM_SECONDS = 120.0
 
 
 def shared_objects(cluster: ClusterRef, token: str) -> list[dict[str, Any]]:
@@ -102,13 +108,35 @@ class PodObjectsProvider(StackProvider):
         return UpdateResult({**news, **_create(plain_values(news))})
 
     def read(self, id_: str, props: Props) -> ReadResult:
-        """The objects, or nothing where one of them does not exist."""
+        """The objects, or nothing where one of them does not exist, or is not as defined."""
         plain = plain_values(props)
         own = ClusterObjects(ApiServer(plain["cluster"]["home"]), plain["cluster"])
-        named = {item["metadata"]["name"] for kind in ("Service", "Secret", "ConfigMap") for item in own.list(kind)}
-        token = object_name(plain["cluster"], TOKEN)
-        needed = {token, plain["agent"], *([plain["secrets_name"]] if plain["secrets_name"] else [])}
-        return ReadResult(id_, props) if needed <= named else ReadResult(None, {})
+        are_right = all(for_all(_needed_objects(plain), own.is_as_defined, PARALLEL_CALLS))
+        return ReadResult(id_, props) if are_right else ReadResult(None, {})
+
+
+def _needed_objects(plain: Props) -> list[dict[str, Any]]:
+    """What `_create` makes. Of the agent and of claims only the names are compared: their content cannot be changed."""
+    cluster: ClusterRef = plain["cluster"]
+    names = [{"kind": "ConfigMap", "metadata": {"name": plain["agent"]}}]
+    names += [{"kind": item["kind"], "metadata": item["metadata"]} for item in plain["claims"]]
+    suffix = secrets_suffix(plain["secrets"], plain["token"])
+    secrets = [secret(cluster, suffix, plain["secrets"])] if plain["secrets"] else []
+    return [*names, *shared_objects(cluster, plain["token"]), *secrets]
+
+
+def _create_claim(own: ClusterObjects, item: Props) -> None:
+    """Create a claim. One that is being deleted ends with the pods that mount it: the controller stops for that, after its record was
+    copied to this computer, from where the next submission restores it."""
+    name = item["metadata"]["name"]
+    existing = own.read(item["kind"], name)
+    if existing is not None and "deletionTimestamp" in existing["metadata"]:
+        if name == object_name(own.cluster, RECORD):
+            RecordCopy(own.cluster).download(PodController(own.cluster))
+            own.delete("StatefulSet", object_name(own.cluster, CONTROLLER))
+        error = f"the claim {name} is being deleted, and pods still mount it. `pulumi up --refresh` creates it when they have ended"
+        wait_for(lambda: own.read(item["kind"], name) is None, error, _CLAIM_SECONDS)
+    own.create(item)
 
 
 def _create(plain: Props) -> Props:
@@ -121,11 +149,11 @@ def _create(plain: Props) -> Props:
     for item in shared_objects(cluster, plain["token"]):
         own.apply(item)
     for item in plain["claims"]:
-        own.create(item)
+        _create_claim(own, item)
     name = ""
     if plain["secrets"]:
         suffix = secrets_suffix(plain["secrets"], plain["token"])
-        own.create(secret(cluster, suffix, plain["secrets"]))
+        own.apply(secret(cluster, suffix, plain["secrets"]))
         name = object_name(cluster, suffix)
     return {"agent": agent["metadata"]["name"], "secrets_name": name}
 

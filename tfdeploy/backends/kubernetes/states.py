@@ -4,27 +4,38 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base import EngineTask
+from .labels import QUEUE_LABEL
 
 Json = Mapping[str, Any]
 
 SCHEDULED, PULLING, STARTING, RUNNING, COMPLETE = "scheduled", "pulling", "starting", "running", "complete"
+CREATING = (SCHEDULED, STARTING)
+"""The states in which a pod, or its container, does not exist yet."""
+
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _DISRUPTION = "DisruptionTarget"
 _ENDED = ("Succeeded", "Failed")
+_FAILED_JOB, _SUSPENDED = "failed", "suspended"
 LOST_REMEDY = (
     "the task starts elsewhere when its pod is gone: when the node is back, when it was deleted (`kubectl delete node {node}`), or "
     "when it has the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
 
-def engine_task(job: Json | None, pods: Sequence[Json], refusal: str = "") -> EngineTask:
-    """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet. `refusal` is why Kubernetes
-    does not create a pod."""
+def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
+    """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet."""
     in_order = _in_order(pods)
     newest = in_order[-1] if in_order else None
     is_complete = job is not None and bool(job.get("status", {}).get("succeeded"))
+    if (
+        job is not None
+        and (problem := job_problem(job))
+        and (newest is None or newest["status"].get("phase") in _ENDED)
+    ):
+        name = newest["metadata"]["name"] if newest else ""
+        return EngineTask(False, name, _SUSPENDED if problem == _SUSPENDED else _FAILED_JOB, problem)
     if newest is None:
-        return EngineTask(not is_complete, "", COMPLETE if is_complete else SCHEDULED, refusal)
+        return EngineTask(not is_complete, "", COMPLETE if is_complete else SCHEDULED)
     phase = newest["status"].get("phase", "Pending")
     if phase in _ENDED:
         if phase == "Succeeded" or is_complete:
@@ -34,6 +45,17 @@ def engine_task(job: Json | None, pods: Sequence[Json], refusal: str = "") -> En
     state, reason = _live_state(newest)
     reason = reason or (former if state in (SCHEDULED, STARTING) else "")
     return EngineTask(True, newest["metadata"]["name"], state, reason)
+
+
+def job_problem(job: Json) -> str:
+    """Why a Job starts no pod any more, although its launcher has not ended; empty where it does. Kueue suspends those that wait in a
+    queue, and continues them. A StatefulSet has no such state."""
+    if job.get("spec", {}).get("suspend") and QUEUE_LABEL not in (job["metadata"].get("labels") or {}):
+        return _SUSPENDED
+    failed = _condition(job, "Failed")
+    if failed.get("status") != "True":
+        return ""
+    return f"{failed.get('reason', '')}: {failed.get('message', '')}".rstrip(": ")
 
 
 def _in_order(pods: Sequence[Json]) -> list[Json]:
@@ -92,7 +114,7 @@ def is_node_silent(pod: Json) -> bool:
 
 
 def _condition(pod: Json, kind: str) -> Json:
-    conditions: Sequence[Json] = pod["status"].get("conditions") or ()
+    conditions: Sequence[Json] = pod.get("status", {}).get("conditions") or ()
     return next((item for item in conditions if item["type"] == kind), {})
 
 

@@ -7,7 +7,7 @@ from ...agent.run_state import RunState
 from ...agent.transport.rpc import task_token
 from ...errors import SpecError, Unreachable
 from .. import controller_calls
-from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
+from ..base import CONTROLLER, ClusterRef, EngineTask, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner
 from . import cleanup, nodes
 from .cluster_objects import ClusterObjects, is_same, objects_of
@@ -42,6 +42,22 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
         item = objects_of(cluster).read(kind, object_name(cluster, hostname))
         return item is not None and "deletionTimestamp" not in item["metadata"]
 
+    def is_whole(self, cluster: ClusterRef, hostname: str) -> bool:
+        """Whether it also has what its pod mounts, and its Job can start a pod."""
+        return not objects_of(cluster).missing([hostname], with_shared=False)
+
+    def missing(self, cluster: ClusterRef, hostnames: Sequence[str], engine: Mapping[str, EngineTask]) -> Sequence[str]:
+        """Objects of the namespace."""
+        return objects_of(cluster).missing(hostnames)
+
+    def task_exists(self, props: TaskProps) -> bool:
+        """Whether the task has its Job, what its pod mounts, and its token; if the server does not respond, assume that it has."""
+        try:
+            is_whole = self.is_whole(props["cluster"], props["hostname"])
+            return is_whole and objects_of(props["cluster"]).is_as_defined(_token_secret(props))
+        except Unreachable:
+            return True
+
     def define_controller(self, props: RunProps) -> Mapping[str, Any]:
         """Its StatefulSet."""
         return controller_set(props)
@@ -69,17 +85,17 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's Job, or adopt the existing one of its name."""
         objects = objects_of(props["cluster"])
-        self._create_token(objects, props)
+        objects.apply(_token_secret(props))
         objects.apply(task_job(props))
         return {"created_at": controller_calls.now()}
-
-    def _create_token(self, objects: ClusterObjects, props: TaskProps) -> None:
-        token = {"token": task_token(props["token"], props["hostname"])}
-        objects.apply(secret(props["cluster"], props["hostname"], token))
 
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Replace the Job: in a rolling update while a run is active, otherwise at once."""
         objects, desired = objects_of(props["cluster"]), task_job(props)
-        self._create_token(objects, props)
+        objects.apply(_token_secret(props))
         existing = objects.read("Job", desired["metadata"]["name"])
         return self.update(props, desired, lambda: task_job(old), existing is None or is_same(existing, desired))
+
+
+def _token_secret(props: TaskProps) -> dict[str, Any]:
+    return secret(props["cluster"], props["hostname"], {"token": task_token(props["token"], props["hostname"])})

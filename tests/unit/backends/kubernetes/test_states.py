@@ -78,8 +78,3 @@ def test_a_pod_on_a_silent_node_may_still_run_and_names_both_ways_out() -> None:
 
 def test_a_complete_job_without_its_pod_has_ended() -> None:
     assert not engine_task({"status": {"succeeded": 1}}, []).alive
-
-
-def test_why_there_is_no_pod() -> None:
-    task = engine_task(JOB, [], "pods is forbidden: exceeded quota: team")
-    assert (task.alive, task.state, task.reason) == (True, "scheduled", "pods is forbidden: exceeded quota: team")

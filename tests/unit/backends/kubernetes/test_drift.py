@@ -1,0 +1,297 @@
+"""Each object of a cluster is deleted or spoilt in turn: it is named, and made again, and nothing else is touched."""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.backends.kubernetes.stored_api import CLUSTER, OBJECTS, StoredApi, server
+from tests.unit.props import run_props, task_props
+from tfdeploy.backends import controller_calls
+from tfdeploy.backends.base import CONTROLLER, RunProps, TaskProps
+from tfdeploy.backends.kubernetes import cleanup, resources
+from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
+from tfdeploy.backends.kubernetes.drift import repair
+from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
+from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
+from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
+from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
+from tfdeploy.errors import BackendError
+
+__all__ = ["server"]
+
+RUNNER, PROVIDER = KubernetesTaskRunner(), PodObjectsProvider()
+OWN, RECORD = prefix(CLUSTER), object_name(CLUSTER, "record")
+WORKER, CONTROLLERS = object_name(CLUSTER, "worker-1"), object_name(CLUSTER, CONTROLLER)
+PROPS: dict[str, Any] = {
+    "cluster": CLUSTER,
+    "token": "a-token",
+    "secrets": {"KEY": "a-value"},
+    "claims": [claim(CLUSTER, "record", "1Gi", "ReadWriteOnce", "")],
+    "kubeconfig": "",
+}
+
+
+def made() -> tuple[dict[str, Any], TaskProps, RunProps]:
+    """The props of the shared objects, of worker-1 and of the run, which all exist then."""
+    shared = PROVIDER.create(PROPS).outs
+    assert shared is not None
+    depends = {"agent": shared["agent"], "token": object_name(CLUSTER, "token"), "secrets": shared["secrets_name"]}
+    own = {"cluster": CLUSTER, "token": "a-token", "dependencies": depends}
+    settings = PodSettings("an-image", mounts=(PodMount("of-the-user", "/data"),))
+    task = cast(TaskProps, {**task_props(), **own, "container": settings.to_dict()})
+    run = cast(RunProps, {**run_props(), **own, "container": PodSettings("an-image", record=RECORD).to_dict()})
+    RUNNER.create_task(task)
+    OBJECTS.apply(controller_set(run))
+    return shared, task, run
+
+
+def missing() -> list[str]:
+    return list(RUNNER.missing(CLUSTER, ["worker-1", CONTROLLER], {}))
+
+
+def exists(shared: dict[str, Any], task: TaskProps) -> dict[str, bool]:
+    """What `pulumi refresh` finds."""
+    return {
+        "objects": PROVIDER.read("id", shared).id is not None,
+        "task": RUNNER.task_exists(task),
+        "controller": RUNNER.is_whole(CLUSTER, CONTROLLER),
+    }
+
+
+def refresh(shared: dict[str, Any], task: TaskProps, run: RunProps) -> None:
+    """`pulumi up --refresh`: what is gone is created."""
+    found = exists(shared, task)
+    if not found["objects"]:
+        PROVIDER.create(PROPS)
+    if not found["task"]:
+        RUNNER.create_task(task)
+    if not found["controller"]:
+        OBJECTS.apply(controller_set(run))
+
+
+ALL = {"objects": True, "task": True, "controller": True}
+AGENT, SECRETS = "ConfigMap agent", "Secret secrets"
+
+
+def named(kind_and_name: str, shared: dict[str, Any]) -> tuple[str, str]:
+    """The kind and the name of an object."""
+    names = {AGENT: shared["agent"], SECRETS: shared["secrets_name"]}
+    kind, name = kind_and_name.split()
+    return kind, names.get(kind_and_name, name)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "of"),
+    [
+        (f"Service {OWN}", "objects"),
+        (f"NetworkPolicy {OWN}", "objects"),
+        (f"NetworkPolicy {CONTROLLERS}", "objects"),
+        (f"Secret {OWN}-token", "objects controller"),
+        (SECRETS, "objects task"),
+        (AGENT, "objects task controller"),
+        (f"PersistentVolumeClaim {RECORD}", "objects controller"),
+        (f"Secret {WORKER}", "task"),
+        (f"Job {WORKER}", "task"),
+        (f"StatefulSet {CONTROLLERS}", "controller"),
+    ],
+)
+def test_what_is_deleted_is_named_and_made_again(server: StoredApi, deleted: str, of: str) -> None:
+    shared, task, run = made()
+    before = {path: item["metadata"]["uid"] for path, item in server.objects.items()}
+    assert (missing(), exists(shared, task)) == ([], ALL)
+    kind, name = named(deleted, shared)
+    OBJECTS.delete(kind, name)
+    assert missing() == [f"the {kind} {name}"]
+    assert exists(shared, task) == {**ALL, **dict.fromkeys(of.split(), False)}
+    server.calls.clear()
+    refresh(shared, task, run)
+    assert (missing(), exists(shared, task)) == ([], ALL)
+    assert {path: item["metadata"]["uid"] for path, item in server.objects.items()} == before
+    assert not [call for call in server.calls if call.startswith("DELETE")]
+
+
+def change(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def apply(item: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            item = item[key]
+        item[keys[-1]] = value
+
+    return apply
+
+
+FAILED = [
+    {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "Job was active longer than 5 s"}
+]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "how", "of"),
+    [
+        (f"Service {OWN}", change("spec", "selector", "app", value="other"), "objects"),
+        (f"Service {OWN}", change("spec", "ports", value=[{"name": "tensorflow", "port": 1}]), "objects"),
+        (f"NetworkPolicy {OWN}", change("spec", "ingress", value=[]), "objects"),
+        (f"Secret {OWN}-token", change("data", "token", value="b3RoZXI="), "objects"),
+        (SECRETS, change("data", "KEY", value="b3RoZXI="), "objects"),
+        (f"Secret {WORKER}", change("data", value={}), "task"),
+        (f"Job {WORKER}", change("status", "conditions", value=FAILED), "task"),
+        (f"Job {WORKER}", change("spec", "suspend", value=True), "task"),
+    ],
+)
+def test_what_is_spoilt_is_made_as_it_was(
+    server: StoredApi, spoilt: str, how: Callable[[dict[str, Any]], None], of: str
+) -> None:
+    shared, task, run = made()
+    kind, name = named(spoilt, shared)
+    before = json.dumps(server.item(kind, name))
+    how(server.item(kind, name))
+    assert exists(shared, task) == {**ALL, of: False}
+    refresh(shared, task, run)
+    assert exists(shared, task) == ALL
+    assert json.loads(json.dumps(server.item(kind, name))) == json.loads(before)
+
+
+def test_what_may_not_be_listed_is_not_called_missing(server: StoredApi) -> None:
+    made()
+    OBJECTS.delete("Service", OWN)
+    server.forbidden = {"secrets"}
+    assert missing() == [f"the Service {OWN}"]
+
+
+def test_a_job_that_can_start_no_pod_says_why(server: StoredApi) -> None:
+    made()
+    server.item("Job", WORKER)["status"]["conditions"] = FAILED
+    assert missing() == [f"the Job {WORKER} (DeadlineExceeded: Job was active longer than 5 s)"]
+    assert RUNNER.objects(CLUSTER).tasks()["worker-1"][:1] == (False,)
+
+
+def test_kueue_suspends_a_job_that_waits(server: StoredApi) -> None:
+    made()
+    job = server.item("Job", WORKER)
+    job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = True, "team"
+    assert missing() == []
+
+
+def test_the_defaults_of_the_server_are_no_difference() -> None:
+    desired = {"spec": {"ports": [{"port": 1}], "selector": {"a": "b"}}}
+    assert (
+        repair({"spec": {"ports": [{"port": 1, "protocol": "TCP"}], "selector": {"a": "b"}, "more": 1}}, desired) == {}
+    )
+    assert repair({"spec": {"ports": [], "selector": {"c": "d"}}}, desired) == {
+        "spec": {"ports": [{"port": 1}], "selector": {"a": "b", "c": None}}
+    }
+
+
+def test_a_claim_that_is_being_deleted_ends_with_the_controller(
+    server: StoredApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, task, run = made()
+    copied: list[str] = []
+    monkeypatch.setattr(resources.RecordCopy, "download", lambda *_: copied.append("copied"))
+    server.item("PersistentVolumeClaim", RECORD)["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert missing() == [f"the PersistentVolumeClaim {RECORD}"]
+
+    def released(step: Callable[[], bool], *_: Any) -> None:
+        assert not step(), "it waits"
+        assert copied
+        assert OBJECTS.read("StatefulSet", CONTROLLERS) is None
+        OBJECTS.delete("PersistentVolumeClaim", RECORD)
+        assert step()
+
+    monkeypatch.setattr(resources, "wait_for", released)
+    refresh(shared, task, run)
+    assert (missing(), exists(shared, task)) == ([], ALL)
+
+
+def pod(name: str, **status: Any) -> dict[str, Any]:
+    """A pod of worker-1."""
+    labels = {**OBJECTS_LABELS, HOSTNAME_LABEL: "worker-1"}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": "node-2"}, "status": status}
+
+
+OBJECTS_LABELS = {"tfdeploy/cluster-id": CLUSTER["id"]}
+CREATES = {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}
+SILENT = {
+    "phase": "Running",
+    "conditions": [{"type": "Ready", "status": "False"}],
+    "containerStatuses": [{"state": {"running": {}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("about", "reason", "message"),
+    [("pod", "FailedMount", 'secret "s" not found'), ("job", "FailedCreate", "exceeded quota: team")],
+)
+def test_events_say_why_a_pod_or_its_container_is_not_created(
+    server: StoredApi, about: str, reason: str, message: str
+) -> None:
+    made()
+    path = OBJECTS.path("Pod", "p")
+    if about == "pod":
+        server.put(path, pod("p", **CREATES))
+    uid = f"of {path if about == 'pod' else OBJECTS.path('Job', WORKER)}"
+    for number, (kind, text) in enumerate([(reason, "former"), ("BackOff", "other"), (reason, message)]):
+        event = {
+            "reason": kind,
+            "message": text,
+            "involvedObject": {"uid": uid},
+            "lastTimestamp": f"2026-01-0{number + 1}",
+        }
+        server.put(f"/api/v1/namespaces/training/events/{number}", {"metadata": {}, **event})
+    assert OBJECTS.tasks()["worker-1"].reason == f"{reason}: {message}"
+
+
+def test_tasks_are_started_whose_launcher_has_ended(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    made()
+    OBJECTS.start_ended(["worker-1", "worker-7"])
+    assert not [call for call in server.calls if call.startswith("DELETE")]
+    server.item("Job", WORKER)["status"]["succeeded"] = 1
+    OBJECTS.start_ended(["worker-1"])
+    assert "succeeded" not in server.item("Job", WORKER)["status"]
+    monkeypatch.setattr(ClusterObjects, "tasks", lambda _: {})  # it was deleted meanwhile
+    OBJECTS.start_ended(["worker-1"])
+
+
+def test_a_secret_with_other_content_is_no_pod(server: StoredApi) -> None:
+    made()
+    name = object_name(CLUSTER, "token")
+    assert OBJECTS.create({**resources.secret(CLUSTER, "token", {"token": "b"})}) is False
+    OBJECTS.apply(resources.secret(CLUSTER, "token", {"token": "b"}))
+    assert server.item("Secret", name)["data"] == {"token": "Yg=="}
+
+
+def test_an_update_without_a_change_waits_for_no_turn(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, task, _ = made()
+    at_once: list[bool] = []
+    monkeypatch.setattr(RUNNER, "update", lambda *arguments: at_once.append(arguments[3]))
+    RUNNER.update_task(task, task)
+    RUNNER.update_task(task, cast(TaskProps, {**task, "memory": 7}))
+    OBJECTS.delete("Job", WORKER)
+    RUNNER.update_task(task, task)
+    assert at_once == [True, False, True]
+
+
+@pytest.mark.parametrize("retains", [True, False])
+def test_only_the_checkpoints_are_retained_and_only_if_requested(server: StoredApi, retains: bool) -> None:
+    made()
+    OBJECTS.create(claim(CLUSTER, "train", "1Gi", "ReadWriteMany", ""))
+    text = cleanup.remove_all(OBJECTS, 1.0, retain_checkpoints=retains)
+    train = object_name(CLUSTER, "train")
+    assert list(server.objects) == ([OBJECTS.path("PersistentVolumeClaim", train)] if retains else [])
+    assert (f"kubectl --namespace training delete pvc {train}" in text) is retains
+
+
+def test_a_pod_on_a_silent_node_is_not_waited_for_but_named(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    made()
+    server.put(OBJECTS.path("Pod", "p"), pod("p", **SILENT))
+    assert "worker-1 on node-2" in cleanup.remove_all(OBJECTS, 1.0, retain_checkpoints=False)
+    server.item("Pod", "p")["status"] = {"phase": "Running"}
+    monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
+    with pytest.raises(BackendError, match="the pods of worker-1 did not end"):
+        cleanup.remove_all(OBJECTS, 0.0, retain_checkpoints=False)
+
+
+def test_the_job_of_a_task_is_what_it_was_created_from(server: StoredApi) -> None:
+    _, task, _ = made()
+    assert OBJECTS.is_as_defined(task_job(task))
