@@ -229,13 +229,14 @@ def test_a_worker_that_has_succeeded_is_not_started_again_by_request() -> None:
     assert made.running() == "ps-0/1, worker-0/1"
 
 
-def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist() -> None:
+@pytest.mark.parametrize("service", ["", ".mnist-4711"])
+def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(service: str) -> None:
     made = running()
     for task in made.job.tasks.values():
-        task.host, task.port = task.hostname, 2222
+        task.host, task.port = f"{task.hostname}{service}", 2222
     made.job.reserved = {}
     elastic.reserve_addresses(made.job, lambda: 0)
-    assert made.job.reserved == {"worker-2": "worker-2:2222", "worker-3": "worker-3:2222"}
+    assert made.job.reserved == {name: f"{name}{service}:2222" for name in ("worker-2", "worker-3")}
     assert elastic.unused_ports(made.job) == set()
 
 

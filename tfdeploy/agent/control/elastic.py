@@ -75,16 +75,21 @@ def reserve_addresses(run: RunState, choose_port: Callable[[], int]) -> None:
     if not run.spec.max_workers or first is None or not first.ready:
         return
     addresses = known_addresses(run)
-    has_names = first.host == first.hostname
+    has_names = _is_named(first)
     for name, index in optional_workers(run.spec).items():
         task = run.tasks.get(name)
-        host = name if has_names else first.host
+        host = name + first.host[len(FIRST_WORKER) :] if has_names else first.host
         if name in addresses and (task is not None or addresses[name].rpartition(":")[0] == host):
             continue
         if task is not None and task.state not in FINAL and (not run.has_started or task.instance):
             continue
         chosen = run.spec.worker_port + index if run.spec.worker_port else 0
         run.reserved[name] = f"{host}:{chosen or (first.port if has_names else choose_port())}"
+
+
+def _is_named(task: TaskState) -> bool:
+    """Whether the host of a task has its name: `worker-0` in a Swarm, `worker-0.SERVICE` in Kubernetes."""
+    return task.host.partition(".")[0] == task.hostname
 
 
 def reserved_port(run: RunState, hostname: str) -> int:
@@ -97,13 +102,7 @@ def unused_ports(run: RunState) -> Set[int]:
     None where the user has chosen the ports: a launcher must be able to take them before the controller knows of its worker.
     """
     first = run.tasks.get(FIRST_WORKER)
-    if (
-        not run.reserved
-        or run.spec.worker_port
-        or first is None
-        or first.host == first.hostname
-        or run.result is not None
-    ):
+    if not run.reserved or run.spec.worker_port or first is None or _is_named(first) or run.result is not None:
         return set()
     return {reserved_port(run, name) for name in run.reserved if name not in run.tasks}
 
