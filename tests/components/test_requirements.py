@@ -1,7 +1,11 @@
 """The packages that a program needs besides ours: installed once, found by the tasks, refused with pip's own words."""
 
+import os
+import stat
+import sys
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ import pytest
 from tests.components.conftest import Standing
 from tests.waiting import until
 from tfdeploy.backends.local import requirements
-from tfdeploy.errors import CommandError
+from tfdeploy.errors import CommandError, SpecError
 from tfdeploy.report.report import Report
 
 METADATA = "Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n"
@@ -91,3 +95,49 @@ def test_what_pip_cannot_install_fails_with_its_last_lines(cluster: Standing, gr
     assert "installing the requirements no-such-package-as-this==1.0 failed with exit code 1" in str(refused.value)
     cluster.up(USES_IT, command=["python", "program.py"], workers=1, requirements=[greeter])
     until(lambda: cluster.look().state == "succeeded", "mended requirements")
+
+
+SHOWS_SHELL = """
+import os
+from steps import begin, wait_for
+
+print(*(os.environ.get(name, "-") for name in ("PYTHONPATH", "TMPDIR")), os.environ["PATH"].split(":")[-1], flush=True)
+begin()
+wait_for("gate")
+"""
+
+
+def test_the_environment_of_a_run_is_that_of_the_shell_that_began_it(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = os.environ["PATH"]
+
+    def shell(name: str) -> bytes:
+        """Another shell, with folders and a secret of its own."""
+        folder = cluster.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / f"only-in-{name}").write_text("#!/bin/sh\n")
+        (folder / f"only-in-{name}").chmod(0o755)
+        for variable in ("PYTHONPATH", "TMPDIR"):
+            monkeypatch.setenv(variable, str(folder))
+        monkeypatch.setenv("PATH", f"{plain}:{folder}")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-shell")
+        return f"{folder} {folder} {folder}\n".encode()
+
+    first = shell("first")
+    cluster.train(SHOWS_SHELL, workers=1)
+    cluster.until_output("worker-0", first)
+    shell("second")
+    cluster.declare(SHOWS_SHELL, workers=2, command=[sys.executable, "program.py", "first"])
+    cluster.stand()
+    cluster.until_output("worker-0", first + first)
+    cluster.until_output("worker-1", first)
+    cluster.spec = replace(cluster.spec, command=("only-in-second",))
+    with pytest.raises(SpecError, match="'only-in-second' does not exist"):
+        cluster.validate()
+    second = shell("second")
+    cluster.train(SHOWS_SHELL, ("second",), workers=1)
+    cluster.until_output("worker-0", second)
+    files = list(cluster.places.environments.iterdir())
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert not any("of-the-shell" in path.read_text() for path in files)

@@ -355,7 +355,9 @@ def _command(order: Order, task: TaskAddress, spec: RunSpec, settings: TaskSetti
     }
     return workdir.Command(
         task_command.task_command(spec, task.job, values),
-        workdir.environment(os.environ, order.address_book, task, spec, settings),
+        workdir.environment(
+            workdir.inherited(settings.environments, spec.id), order.address_book, task, spec, settings
+        ),
         Path(settings.folder) / "work" / spec.id,
     )
 

@@ -2,11 +2,12 @@
 
 import errno
 import fcntl
+import json
 import math
 import os
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -115,6 +116,15 @@ def secret_variables(folder: Path) -> Dict[str, str]:
 def secret_environment(folder: Path, names: Sequence[str]) -> Dict[str, str]:
     """The variables of the user's `env` that are secret."""
     return {name: (folder / name).read_text() for name in names}
+
+
+def inherited(environments: str, run: str) -> Mapping[str, str]:
+    """What the programs of a run inherit: the environment of who submitted the run, where it is stored; else this process's."""
+    with suppress(OSError, ValueError):
+        if environments:
+            stored: Dict[str, str] = json.loads((Path(environments) / f"{run}.json").read_text(encoding="utf-8"))
+            return stored
+    return os.environ
 
 
 def environment(

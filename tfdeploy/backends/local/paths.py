@@ -24,6 +24,8 @@ class Places:
         self.tasks = self.home / "tasks"
         self.record = self.home / "record"
         self.train = self.home / "train"
+        self.environments = self.home / "environments"
+        """A file for each run: what its programs inherit of the shell of its `up`."""
         self.secrets = self.home / "secrets"
         self.token = self.home / "token"
         self.identity = self.home / "cluster.json"
@@ -51,6 +53,10 @@ class Places:
     def controller(self, seconds: float, token: str = "") -> Client:
         """Calls of the controller, each of which may take so many seconds; by default with the current token."""
         return Client(f"{UNIX}{self.controller_socket}", token or self.current_token, seconds)
+
+    def environment(self, run: str) -> Path:
+        """What the programs of a run inherit."""
+        return self.environments / f"{run}.json"
 
     def task(self, hostname: str) -> Path:
         """The folder of one task."""

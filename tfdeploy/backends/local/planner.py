@@ -84,7 +84,8 @@ class LocalPlanner:
         """Refuse a program, a requirement or a folder that does not exist, and a port that is in use."""
         if not inventory.results.get(plan.run.id):
             gpus.note_planned(cluster["home"], plan)
-        validate.refuse_program(spec, code_files)
+        path = validate.task_path(Places(cluster["home"]), plan.run.id, inventory.run)
+        validate.refuse_program(spec, code_files, path)
         validate.refuse_packages(spec)
         validate.refuse_ports(plan, cluster["home"])
         validate.refuse_unknown_run(spec, plan, cluster["home"])

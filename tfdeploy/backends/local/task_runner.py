@@ -32,7 +32,7 @@ from ..base import (
 from ..controller_calls import ControllerApi
 from ..installation import installing, noted
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
-from .supervisor import Silent, Supervisor
+from .supervisor import MARK, Silent, Supervisor, environment
 
 if TYPE_CHECKING:  # most callers move no run
     from ..move import StoppedRun
@@ -94,18 +94,23 @@ class LocalTaskRunner:
         from . import requirements
 
         run = RunSpec.from_dict(props["run"])
-        path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
+        record = Record(places.record)
+        current = record.current()
+        is_current = current is not None and current.spec.id == run.id
+        path = list(current.spec.path) if current and is_current else []
+        if not path or not all(Path(folder).is_dir() for folder in path):
+            path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
         run = replace(run, path=path)
         if "://" not in run.train_dir:
             # With the user's umask: the controller, which refuses a folder that cannot be used, would create it with its private one.
             with suppress(OSError):
                 Path(run.train_dir).mkdir(parents=True, exist_ok=True)
-        record = Record(places.record)
-        first = record.current() is None
         self._write_secrets(places, props["secrets"])
+        if not is_current or not places.environment(run.id).exists():
+            _write_environment(places, run.id, current.spec.id if current else "")
         with places.controller(_CALL_SECONDS, props["token"]) as controller:
             accepted = controller_calls.submit(controller, props, run)
-            if not first:
+            if current:
                 controller_calls.start_launchers(controller, accepted["at"], partial(_start, supervisor))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
@@ -247,6 +252,7 @@ class LocalTaskRunner:
             port=props["port"],
             memory=props["memory"],
             gpus=",".join(props["gpus"]),
+            environments=str(places.environments),
             machine=props["machine"],
         )
         write_whole(folder / "token", task_token(props["token"], props["hostname"]), mode=0o600)
@@ -289,6 +295,15 @@ def stop_run(places: Places, token: str, to_move: bool = False) -> bool:
         return True
     with places.controller(_CALL_SECONDS, token) as controller:
         return controller_calls.stop(controller, lambda: not launchers_live(places), _stop_seconds(job), to_move)
+
+
+def _write_environment(places: Places, run: str, current: str) -> None:
+    """Store what the programs of a new run inherit of this shell. The current run, whose tasks may start again, has its own."""
+    make_private(places.environments)
+    write_private(places.environment(run), json.dumps({**environment(), MARK: str(places.home)}))
+    for path in places.environments.iterdir():
+        if path not in (places.environment(run), places.environment(current)):
+            path.unlink()
 
 
 def _start(supervisor: Supervisor, hostnames: Sequence[str]) -> None:

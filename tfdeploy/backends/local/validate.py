@@ -7,8 +7,9 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 
 from ...agent.launch.ports import is_bindable
+from ...agent.launch.workdir import inherited
 from ...agent.record.record import Record
-from ...agent.run_state import TENSORBOARD
+from ...agent.run_state import TENSORBOARD, RunState
 from ...errors import SpecError
 from ...plan.plan import Plan
 from ...plan.scheduler import Machine
@@ -28,7 +29,16 @@ _TASKS_PER_CPU = 16
 _WITH_TENSORBOARD = ("tensorboard", "tensorflow", "tensorflow-cpu")
 
 
-def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
+def task_path(places: Places, run_id: str, current: RunState | None) -> str:
+    """The `PATH` of the tasks of a run. The current run has that of the shell that submitted it."""
+    own, run = [str(interpreter_folder())], ""
+    if current and run_id in (current.spec.id, current.spec.content_id):
+        own, run = current.spec.path or own, current.spec.id
+    path = inherited(str(places.environments), run).get("PATH", os.defpath)
+    return os.pathsep.join(dict.fromkeys([*own, *path.split(os.pathsep)]))
+
+
+def refuse_program(spec: ClusterSpec, code_files: Sequence[str], path: str) -> None:
     """The command's program must exist on a task's `PATH` or in `code`; so must a script that Python runs."""
     program = spec.command[0]
     where = f"{spec.name}: command"
@@ -41,8 +51,6 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
                 where, f"{program!r} is neither a program on this machine nor a file in `code`", "Correct its path."
             )
         return
-    folders = [str(interpreter_folder()), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    path = os.pathsep.join(dict.fromkeys(folders))
     if shutil.which(program, path=path) is None and not spec.requirements:
         remedy = (
             f'Write "./{program}": it is a file of `code`.'
