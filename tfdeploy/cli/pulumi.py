@@ -64,7 +64,8 @@ def pulumi(
 def stream_pulumi(
     folder: Path, arguments: Sequence[str], print_line: Callable[[str], None], **env: str
 ) -> tuple[int, list[str]]:
-    """Run `pulumi` in a folder and print its lines as they come. Returns the exit code and all lines."""
+    """Run `pulumi` in a folder and print its lines as they come. Returns the exit code and all lines. What cannot be printed does not
+    interrupt an update: the error is raised after it."""
     import subprocess
 
     try:
@@ -81,10 +82,16 @@ def stream_pulumi(
         raise _cannot_run(folder, error) from None
     lines: list[str] = []
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.append(line.rstrip("\n"))
-        print_line(lines[-1])
-    return process.wait(), lines
+    with process.stdout:
+        try:
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                print_line(lines[-1])
+        finally:
+            for _ in process.stdout:
+                pass
+            code = process.wait()
+    return code, lines
 
 
 def preview(folder: Path, stack: str, refresh: bool) -> list[dict[str, Any]]:

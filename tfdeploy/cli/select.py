@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -216,11 +217,13 @@ def find_project(folder: Path) -> tuple[str, Path]:
 
 
 def _selected_stack(project: str, file: Path) -> str:
-    """The stack that `pulumi stack select` has chosen; empty if there is none.
+    """The stack of `PULUMI_STACK`, else the one that `pulumi stack select` has chosen; empty if there is none.
 
     `pulumi stack` would print it, but takes 0.3 s and a plugin. The name of the file is Pulumi's:
     https://github.com/pulumi/pulumi/blob/master/pkg/workspace/workspace.go. If it changes, `--stack` is needed.
     """
+    if stack := os.environ.get("PULUMI_STACK"):
+        return stack.rpartition("/")[2]
     digest = hashlib.sha1(str(file).encode(), usedforsecurity=False).hexdigest()
     workspace = _read_json(pulumi_home() / "workspaces" / f"{project}-{digest}-workspace.json")
     stacks = workspace.get("stacks") or {}

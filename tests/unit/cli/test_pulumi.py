@@ -1,10 +1,11 @@
 """What is read from Pulumi's files, and what becomes of its errors."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tfdeploy.cli.pulumi import error_of, is_locked, project_name, secrets_provider, settings
+from tfdeploy.cli.pulumi import error_of, is_locked, project_name, secrets_provider, settings, stream_pulumi
 from tfdeploy.errors import BackendError, CommandError, NotFound
 
 STACK = """\
@@ -24,6 +25,23 @@ config:
   tfdeploy:token:
     secure: v1:bbb
 """
+
+
+def test_an_update_whose_output_cannot_be_printed_ends_before_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pulumi").write_text("#!/bin/sh\nseq 20000\ntouch ended\nexit 3\n")
+    (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert stream_pulumi(tmp_path, ["up"], lambda _: None) == (3, [str(number) for number in range(1, 20001)])
+    (tmp_path / "ended").unlink()
+
+    def closed(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        stream_pulumi(tmp_path, ["up"], closed)
+    assert (tmp_path / "ended").exists()
 
 
 @pytest.fixture

@@ -126,3 +126,15 @@ def test_of_the_destroyed_clusters_of_a_stack_the_last_is_shown(engine: Engine) 
     registry.write(replace(first, ended=0.0))
     assert selected() == ["first"]
     assert last.ended
+
+
+@pytest.mark.parametrize("stack", ["dev", "acme/p/dev"])
+def test_pulumi_stack_selects_as_in_pulumi(engine: Engine, monkeypatch: pytest.MonkeyPatch, stack: str) -> None:
+    for name in ("dev", "prod"):
+        cluster = cluster_ref(stack=name, cluster_id=f"in-{name}")
+        registry.write(Entry(cluster, "/program", ExpectedState(tasks=()), login=ADA))
+    monkeypatch.setenv("PULUMI_STACK", stack)
+    assert select_cluster(ClusterQuery()).cluster["id"] == "in-dev"
+    assert select_cluster(ClusterQuery(stack="prod")).cluster["id"] == "in-prod"
+    assert select_cluster(ClusterQuery(cluster="in-prod")).cluster["id"] == "in-prod"
+    assert select.current_stack(ClusterQuery())[1] == "dev"
