@@ -1,5 +1,7 @@
 """Finished is finished: whatever is stood again afterwards trains nothing again."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,3 +189,22 @@ def test_a_train_dir_that_is_in_use_is_not_used_by_a_new_cluster(cluster: Standi
     cluster.until_started("worker-0", 3)
     cluster.until_state("succeeded")
     assert cluster.job().spec.train_dir == str(cluster.folder / "checkpoints" / f"{second.run}-2")
+
+
+@pytest.mark.parametrize("has_moved", [True, False])
+def test_the_preview_names_the_folder_that_a_resumed_run_trains_in(cluster: Standing, has_moved: bool) -> None:
+    cluster.train(TRAINS, workers=1, train_dir="checkpoints")
+    first = cluster.until_state("succeeded")
+    former = cluster.folder
+    if has_moved:
+        cluster.folder = former.rename(former.with_name("moved"))
+        shutil.rmtree(cluster.folder / "checkpoints")
+    cluster.declare(TRAINS, workers=1, train_dir="checkpoints" if has_moved else "others", resume_from=first.run)
+    inventory = BACKEND.planner.inspect(cluster.cluster, cluster.spec, cluster.folder)
+    rendered = BACKEND.planner.render(cluster.cluster, cluster.spec, cluster.plan, inventory)
+    cluster.stand()
+    cluster.until_started("worker-0", 1 if has_moved else 2)
+    trained_in = Path(cluster.job().spec.train_dir)
+    assert trained_in == cluster.folder / "checkpoints" / first.run
+    assert str(trained_in.parent) in [one.place for one in rendered.retained]
+    assert former.exists() != has_moved

@@ -67,6 +67,8 @@ def test_a_folder_that_was_moved_with_its_project_is_where_it_is_now(tmp_path: P
     assert given(record, run("s3://bucket/train")) == now
     (tmp_path / "new").rename(tmp_path / "gone")
     assert given(record, run(tmp_path / "new/train")) == now
+    third = str(tmp_path / "third/train/first")
+    assert train_dir(record, run(tmp_path / "third/train", "second", "first")) == third, "never in a path that is gone"
 
 
 def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:

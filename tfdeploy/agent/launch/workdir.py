@@ -171,10 +171,8 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
         RunRefused: there is no run `resume_from`, or the folder cannot be created.
     """
     base = spec.train_dir.rstrip("/") or "/"
-    for run_id in (spec.id, spec.resume_from):
-        run = record.load(run_id) if run_id else None
-        if run is not None:
-            return _present_folder(run.spec.train_dir, base)
+    if folder := recorded_folder(record, spec):
+        return folder
     if "://" in base and not spec.resume_from:
         return f"{base}/{spec.id}-{record.record_id()[:_LIFE_DIGITS]}"
     if spec.resume_from:
@@ -185,11 +183,20 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
         raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
 
 
+def recorded_folder(record: "Record", spec: RunSpec) -> str:
+    """The folder of a run that the record has, or of the one that it resumes; else empty."""
+    for run_id in (spec.id, spec.resume_from):
+        run = record.load(run_id) if run_id else None
+        if run is not None:
+            return _present_folder(run.spec.train_dir, spec.train_dir.rstrip("/") or "/")
+    return ""
+
+
 def _present_folder(former: str, base: str) -> str:
-    """The folder of an earlier run as it is now: below `base`, if that was moved with it."""
-    moved = f"{base}/{former.rpartition('/')[2]}"
+    """The folder of an earlier run as it is now: below `base`, if the folder that it was in is gone, as one that was moved."""
     are_folders = "://" not in former and "://" not in base
-    return str(Path(moved)) if are_folders and not Path(former).parent.exists() and Path(moved).is_dir() else former
+    is_gone = are_folders and not Path(former).parent.exists()
+    return str(Path(base) / Path(former).name) if is_gone else former
 
 
 def _earlier_folder(base: str, resume_from: str, record: "Record") -> str:

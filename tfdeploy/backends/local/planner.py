@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from ...agent.launch.workdir import recorded_folder
 from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
 from ...errors import SpecError
@@ -114,7 +115,8 @@ class LocalPlanner:
 def _retained_data(cluster: ClusterRef, plan: Plan) -> Iterator[RetainedData]:
     """`pulumi destroy` moves the record and the default `train_dir` to another folder, and leaves a user's own `train_dir` alone."""
     places, archive = Places(cluster["home"]), record_archive(cluster)
-    train_dir = str(plan.run.train_dir)
+    folder = recorded_folder(Record(places.record), plan.run)
+    train_dir = folder.rpartition("/")[0] or plan.run.train_dir
     is_default = places.train in (Path(train_dir), *Path(train_dir).parents)
     yield RetainedData("record", archive, True, _size_of(places.record))
     size = None if "://" in train_dir else _size_of(Path(train_dir))
