@@ -63,7 +63,8 @@ KERAS_2 = (
     "tf.keras.layers.Layer().add_update(1)",
     "tf.keras.layers.Layer().add_weight('w', (1,))",
 )
-ESTIMATOR = ("tf.estimator", "tf.compat.v1.estimator", "tf.keras.estimator")
+IMPORTED_V1 = "__import__('tensorflow.compat.v1', fromlist=['v1'])"
+ESTIMATOR = ("tf.estimator", "tf.compat.v1.estimator", "tf.keras.estimator", f"{IMPORTED_V1}.estimator")
 TENSORFLOW_1 = (
     "tf.placeholder",
     "tf.Session",
@@ -72,7 +73,7 @@ TENSORFLOW_1 = (
     "tf.train.GradientDescentOptimizer",
     "tf.layers",
 )
-CONTRIB = ("tf.contrib", "__import__('tensorflow.contrib.slim')")
+CONTRIB = ("tf.contrib", "__import__('tensorflow.contrib.slim')", f"{IMPORTED_V1}.contrib")
 
 PROGRAM = """
 import json, sys

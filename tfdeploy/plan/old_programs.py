@@ -84,15 +84,19 @@ def is_decided(spec: ClusterSpec) -> bool:
 def old_programs(sources: Iterable[tuple[str, str]]) -> list[str]:
     """A warning for each kind of old program; `sources` are the names and the texts of the Python files of the code."""
     seen: dict[str, list[str]] = {}
+    strategies, fits, has_keras_2 = [], [], False
     remedies: Mapping[str, str] = {kind.what: kind.remedy for kind in _KINDS} | {_STRATEGIES: f"set {_KERAS_2}"}
     for name, text in sources:
         kinds = [kind.what for kind in _KINDS if kind.source.search(text)]
         if "names of TensorFlow 1" in kinds and _COMPAT.search(text):
             kinds.remove("names of TensorFlow 1")
-        if not kinds and _KERAS_3_REFUSES.search(text) and _FIT.search(text) and "tf_keras" not in text:
-            kinds.append(_STRATEGIES)
+        strategies += [name] if _KERAS_3_REFUSES.search(text) else []
+        fits += [name] if _FIT.search(text) else []
+        has_keras_2 = has_keras_2 or "tf_keras" in text
         for what in kinds:
             seen.setdefault(what, []).append(name)
+    if strategies and fits and not has_keras_2 and not seen:
+        seen[_STRATEGIES] = [*dict.fromkeys([*strategies, *fits])]
     return [f"code: {_files(names)} {what}. If it fails by that, {remedies[what]}" for what, names in seen.items()]
 
 

@@ -60,6 +60,10 @@ LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
 """A warning of Python; the next line may be the line of its source."""
 
+_UNUSED = re.compile(r"(?:ERROR:tensorflow:|E\d{4} .*\btf_should_use\.py:\d+\] )=+$")
+_UNUSED_END = re.compile(r"=+$|Traceback ")
+"""At its exit TensorFlow prints `Object was never used`, and where that was created, between two such lines."""
+
 _UNRAISABLE = re.compile(r"Exception ignored ")
 _ERROR = re.compile(
     rf"\S+: error: |FATAL |Fatal |[Ee]rror: |tfdeploy: |terminate called|Segmentation fault|{_logged('F')}"
@@ -109,7 +113,7 @@ def _noise() -> re.Pattern[str]:
 
 def failure_of(task: TaskState, observed: ObservedState) -> Failure:
     """The failure of a task: of its stderr, or of all of its output if its stderr has only noise."""
-    lines = observed.view.logs.get(task.hostname, [])
+    lines = _without_unused(observed.view.logs.get(task.hostname, []))
     stderr = [line for line in lines if line.pipe == _STDERR]
     error, others = _parts(stderr)
     where = _where(stderr)
@@ -144,6 +148,22 @@ def _without_warnings(texts: Sequence[str]) -> list[str]:
     behind = [False, *of_warning][: len(texts)]
     rows = zip(texts, of_warning, behind, strict=True)
     return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+
+
+def _without_unused(lines: Sequence[StoredLine]) -> list[StoredLine]:
+    """The lines without what TensorFlow prints about objects that were never used: it has frames, and looks like a traceback."""
+    others, is_inside = [], False
+    for line in lines:
+        text = line.text.rstrip()
+        if is_inside and _UNUSED_END.match(text):
+            is_inside = False
+            if not text.startswith("="):
+                others.append(line)
+        elif _UNUSED.match(text):
+            is_inside = True
+        elif not is_inside:
+            others.append(line)
+    return others
 
 
 def _where(lines: Sequence[StoredLine]) -> str:
@@ -197,6 +217,10 @@ _WAIT = re.compile(
 _NOT_READY = re.compile(r"Waiting for model to be ready\.")
 """A worker that is not the chief prints this every 30 s until the chief has initialized the variables:
 https://github.com/tensorflow/tensorflow/blob/master/tensorflow/python/training/session_manager.py"""
+
+_SESSION = re.compile(r"Scanning workers for devices: \d+ total workers")
+_SESSION_SECONDS = 25.0
+"""While it waits for these, it begins a session every 30 s. By default that prints nothing but this line."""
 
 _WAIT_SECONDS = 40.0
 """A task that waits prints such a line at least so often."""
@@ -280,7 +304,12 @@ def _has_step(lines: Sequence[StoredLine]) -> bool:
 
 def _last_wait(lines: Sequence[StoredLine]) -> re.Match[str] | None:
     """The match of the last line, without those that TensorFlow prints at each start; None where it does not wait."""
+    last = float("inf")
     for line in reversed(lines):
+        session = _SESSION.search(line.text)
+        if session is not None and line.at < last - _SESSION_SECONDS < float("inf"):
+            return session
+        last = line.at if session is not None else last
         match = _WAIT.search(line.text) or _NOT_READY.search(line.text)
         if match is not None or not is_noise(line.text):
             return match

@@ -59,6 +59,21 @@ _PROGRAM_REMEDIES = (
         r"ModuleNotFoundError: No module named '(?P<name>[A-Za-z0-9_]+)",
         "Add the package that provides {name} to `requirements`, or the module to `code`, and run `pulumi up`.",
     ),
+    (
+        r"DuplicateFlagError: The flag '(?P<name>[^']+)' is defined twice\. First from (?P<other>[\w.]+?),? ",
+        "{other} defines the flag {name} too: rename it in the program, and in `command`.",
+    ),
+    (
+        r"Collective ops must be configured at program startup",
+        "Create the strategy before any tensor, dataset or model: let `MultiWorkerMirroredStrategy()` be the first call of TensorFlow.",
+    ),
+    (
+        r"Failed to connect to remote host: Connection refused",
+        (
+            "The program called a task that does not listen yet, or has ended: `tfdeploy events` shows which. If it only began too early, "
+            '`restart={{"on": ["signal", "1"]}}` starts it again.'
+        ),
+    ),
     (r"address already in use|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
     (
         r"cannot start '(?P<name>[^']*)': its first line names '[^']*\\r'|env: [^\n]*\\r|\$'\\r': command not found",
@@ -165,12 +180,12 @@ _API_REMEDIES = (
     (r"ImportError: Keras cannot be imported", _NO_KERAS_2),
     (
         (
-            r"module '(?:tensorflow|tensorflow\._api\S*|tensorflow\.keras)' has no attribute 'estimator'"
+            r"module 'tensorflow(?:\._api\S*|\.compat\.v1|\.keras)?' has no attribute 'estimator'"
             r"|cannot import name 'estimator' from 'tensorflow|No module named 'tensorflow(?:\.python\.estimator|_estimator)"
         ),
         _ESTIMATOR,
     ),
-    (r"module 'tensorflow' has no attribute 'contrib'|No module named 'tensorflow\.contrib", _CONTRIB),
+    (r"module 'tensorflow(?:\.compat\.v1)?' has no attribute 'contrib'|No module named 'tensorflow\.contrib", _CONTRIB),
     (
         (
             rf"module 'tensorflow' has no attribute '(?:{_OF_TENSORFLOW_1})'"
@@ -182,6 +197,7 @@ _API_REMEDIES = (
         (
             r"module 'keras(?:\.[\w.]*)?' has no attribute|No module named '(?:tensorflow\.)?keras\."
             r"|cannot import name '\w+' from '(?:tensorflow\.)?keras"
+            r"|Attempt to convert a value \(PerReplica|unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'"
             r"|is not (?:supported in|available with) Keras 3|Keras 3 only supports"
             r"|Unrecognized keyword arguments passed to|Argument\(s\) not recognized: \{"
             r"|Invalid filepath extension for saving|The filename must end in `\.weights\.h5`"

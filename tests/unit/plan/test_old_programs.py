@@ -17,6 +17,7 @@ OLD = {
         "import tensorflow.contrib.slim",
     ],
     "Estimators": [
+        "import tensorflow.compat.v1 as tf\ntf.estimator.RunConfig()",
         "e = tf.estimator.Estimator(f)",
         "tf.compat.v1.estimator.inputs",
         "from tensorflow import estimator",
@@ -70,9 +71,18 @@ def test_another_program_is_not_warned_of(source: str) -> None:
 
 
 def test_the_programs_here_are_not_old() -> None:
-    files = sorted(path for path in FOLDER.glob("programs/**/*.py"))
-    assert files
-    assert old_programs((str(path), path.read_text()) for path in files) == []
+    folders = sorted(FOLDER.glob("programs/*/"))
+    assert folders
+    for folder in folders:
+        assert old_programs((str(path), path.read_text()) for path in sorted(folder.glob("**/*.py"))) == []
+
+
+def test_strategy_and_fit_may_be_in_two_files() -> None:
+    strategy, fit = OLD["Keras' `fit`"][0].split("\n")
+    assert old_programs([("fit.py", fit)]) == []
+    (warning,) = old_programs([("fit.py", fit), ("a.py", "print(1)"), ("main.py", strategy)])
+    assert warning.startswith("code: main.py and fit.py use Keras' `fit`")
+    assert old_programs([("fit.py", f"import tf_keras\n{fit}"), ("main.py", strategy)]) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
 from tfdeploy.agent.control.until_metrics import LoggedValue, note_problems
-from tfdeploy.agent.record.record import StoredLine
+from tfdeploy.agent.record.record import FAILURE_LINES, StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems
 from tfdeploy.report.update_wait import _last_lines
@@ -58,6 +58,24 @@ ABORTED = (
 """What a thread of TensorFlow's logs while Python prints a traceback."""
 
 
+_CREATED = """\
+Object was never used (type <class 'tensorflow.python.framework.ops.Operation'>):
+<tf.Operation 'init' type=NoOp>
+If you want to mark it as used call its "mark_used()" method.
+It was originally created here:
+  File "/work/build.py", line 12, in main
+    raise ValueError("the data is not there")  File "/work/build.py", line 7, in build
+    return tf.initialize_all_variables()  File "/venv/lib/python3.11/site-packages/tensorflow/python/util/tf_should_use.py", line 288
+    return _add_should_use_warning(fn(*args, **kwargs),
+==================================
+"""
+NEVER_USED = (
+    f"ERROR:tensorflow:==================================\n{_CREATED}"
+    f"E1128 01:09:05.836025 139776072383360 tf_should_use.py:80] ==================================\n{_CREATED}"
+)
+"""What TensorFlow 2.21 prints at the exit of a program that fails before it runs its init op, once for each of its loggers."""
+
+
 def lines_of(stderr: str, stdout: str = "") -> list[str]:
     return cause(stderr, stdout)[0]
 
@@ -102,6 +120,9 @@ NOISE = (
                 "     [[{{node save/RestoreV2}}]]",
             ],
         ),
+        (TRACEBACK + NEVER_USED, ["ValueError: the data is not there"]),
+        (NEVER_USED + TRACEBACK, ["ValueError: the data is not there"]),
+        (NEVER_USED.partition("=\nE")[0] + "\n" + TRACEBACK, ["ValueError: the data is not there"]),
         (TRACEBACK + IGNORED, ["ValueError: the data is not there"]),
         (
             "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x",
@@ -127,6 +148,48 @@ NOISE = (
 )
 def test_the_line_of_the_error_is_first_and_noise_is_left_out(stderr: str, lines: list[str]) -> None:
     assert lines_of(stderr) == lines
+
+
+PER_REPLICA = (
+    "ValueError: Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 28, 28, 1), dtype=float32, numpy=\n"
+    + "         [0.],\n" * 300
+    + "         [0.]]]], shape=(16, 28, 28, 1), dtype=float32)>\n"
+    "}) with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor."
+)
+"""Keras 3 under MultiWorkerMirroredStrategy, with images: a message of 310 lines."""
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'estimator'", "have no Estimator"),
+        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'contrib'", "no `tf.contrib`"),
+        (PER_REPLICA, 'set `requirements=["tf_keras"]`'),
+        (
+            "absl.flags._exceptions.DuplicateFlagError: The flag 'log_dir' is defined twice. First from absl.logging, second from "
+            "train.py. Description from first occurrence: directory to write logfiles into",
+            "absl.logging defines the flag log_dir too: rename it in the program, and in `command`.",
+        ),
+        ("RuntimeError: Collective ops must be configured at program startup", "Create the strategy before any tensor"),
+        (
+            "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:\n\nFrom /job:worker/replica:0/task:0:\n"
+            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:39882: Failed to connect to remote host: Connection "
+            "refused\nAdditional GRPC error information from remote target /job:worker/replica:0/task:0 while calling "
+            "/tensorflow.WorkerService/RunGraph:",
+            '`restart={"on": ["signal", "1"]}` starts it again.',
+        ),
+    ],
+)
+def test_an_error_of_tensorflow_has_a_remedy_whatever_is_printed_after_it(error: str, remedy: str) -> None:
+    stderr = f"{TRACEBACK.rpartition('ValueError')[0]}{error}\n{NEVER_USED}"
+    lines, advised = cause(stderr)
+    assert remedy in advised
+    assert lines[0] == error.partition("\n")[0]
+
+
+def test_a_long_message_is_read_and_its_end_is_enough_for_its_remedy() -> None:
+    assert len((TRACEBACK + PER_REPLICA + NEVER_USED).splitlines()) < FAILURE_LINES
+    assert 'set `requirements=["tf_keras"]`' in cause(PER_REPLICA.rpartition("\n")[2])[1]
 
 
 def test_of_many_lines_the_error_and_the_last_ones_are_shown() -> None:
@@ -322,6 +385,30 @@ def test_after_the_success_a_worker_that_never_trained_is_named(texts: list[str]
     named = [(wait.about, wait.wrong) for wait in program_problems(seen)]
     assert named == ([] if peer is None or state == "succeeded" else [("worker-1", False)])
     assert all((f"waited for {peer} until" if peer else "initialized") in wait.text for wait in program_problems(seen))
+
+
+SESSION = "I0000 00:00:1795828250.654970   28873 master.cc:243] Scanning workers for devices: 2 total workers"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_named"),
+    [
+        ([(0.0, "begin"), (1.0, SESSION), (31.0, SESSION)], True),
+        ([(1.0, SESSION), (31.0, SESSION), (32.0, "trained")], False),
+        ([(1.0, SESSION), (2.0, "trained"), (31.0, SESSION)], False),
+        ([(1.0, SESSION), (11.0, SESSION)], False),
+        ([(31.0, SESSION)], False),
+    ],
+)
+def test_a_worker_that_prints_nothing_but_new_sessions_waited_for_variables(
+    lines: list[tuple[float, str]], is_named: bool
+) -> None:
+    seen = look([], success="worker-0")
+    seen.view.logs["worker-1"] = [StoredLine(at, 2, text) for at, text in lines]
+    found = program_problems(seen)
+    assert [wait.text.partition(": ")[2] for wait in found] == (
+        ["it waited for initialized variables until the run had succeeded."] if is_named else []
+    )
 
 
 @pytest.mark.parametrize(

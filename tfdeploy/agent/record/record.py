@@ -65,8 +65,9 @@ MAX_RUNS = 50
 """How many runs of a cluster are stored; the oldest are deleted first."""
 
 
-FAILURE_LINES = 200
-"""A view has so many last lines of a task that failed, however few were requested: TensorFlow prints much after the cause."""
+FAILURE_LINES = 400
+"""A view has so many last lines of a task that failed, however few were requested: TensorFlow prints much after the
+cause, and values of 300 lines in it."""
 
 _MAX_FAILURES = 5
 """Of so many failed tasks, the first ones."""
