@@ -152,6 +152,12 @@ def test_what_the_program_gives_wins(name: str) -> None:
     assert read(**{name: EVERY[name]}) == {name: EVERY[name]}
 
 
+@pytest.mark.parametrize(("name", "given"), [("env", [("A", "b")]), ("artifacts", {"A": "b"})])
+def test_what_is_no_mapping_or_may_not_be_one_is_not_merged(name: str, given: Any) -> None:
+    configure({name: "nothing that could be read"})
+    assert read(**{name: given}) == {name: given}
+
+
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_mappings_of_program_and_configuration_are_merged_key_by_key(name: str) -> None:
     key, value = next(iter(EVERY[name].items()))

@@ -76,6 +76,7 @@ def test_a_run_returns_to_the_newest_record(lines: Lines) -> None:
     assert "the run continues on docker, which has its newest record" in lines(run(), own)[0]
     assert "the run moves from local to docker" in lines(run(moves=1), own)[0]
     assert "continues from its newest checkpoint" in lines(run(FAILED, TASK_FAILED, moves=1), own)[0]
+    assert "the run is finished, and nothing starts" in lines(run(SUCCEEDED, moves=1), own)[0]
 
 
 def test_what_cannot_continue_is_refused(lines: Lines) -> None:

@@ -177,12 +177,13 @@ class Dispatcher:
 
 def test_the_calls_have_the_form_of_tensorflows_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     two_workers = b"\x0a\x05\x0a\x03a:1" + b"\x0a\x05\x0a\x03b:1"
-    task = (
-        b"\x12\x02/d" + b"\x20\xd0\x0f" + b"\x28\xb9\x17" + b"\x52\x02\x08\x01"
-    )  # path, task_id, iteration_id, processing_mode_def
-    served = Dispatcher(GetWorkers=two_workers, WorkerHeartbeat=b"\x0a\x0e" + task, WorkerUpdate=b"")
+    # path, task_id, numbers of 8 and 4 bytes, as later versions may have them, iteration_id, processing_mode_def
+    wide = b"\x79" + bytes(8) + b"\x7d" + bytes(4)
+    task = b"\x12\x02/d" + b"\x20\xd0\x0f" + wide + b"\x28\xb9\x17" + b"\x52\x02\x08\x01"
+    served = Dispatcher(GetWorkers=two_workers, WorkerHeartbeat=b"\x0a\x1c" + task, WorkerUpdate=b"")
     monkeypatch.setitem(sys.modules, "grpc", served)
     dispatcher, lost = DataDispatcher("127.0.0.1:7000"), LostWorkers()
+    assert dispatcher.tasks("a:1") == [DataTask(iteration=3001, task=2000)]
     for now in (0.0, LOST_SECONDS):
         end_parts(dispatcher, lost, lambda address: address == "b:1", now)
     assert served.requests["WorkerHeartbeat"] == b"\x0a\x03a:1"

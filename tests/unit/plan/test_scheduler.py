@@ -259,6 +259,7 @@ def test_a_refusal_names_the_task_and_what_bars_it(demands: list[Demand], messag
         (job("worker", 3, "rack:LIKE:.*", cpus=4), ["worker rack:LIKE:.* m0"]),
         (job("ps", 1, cpus=4) + job("worker", 2, "rack:LIKE:.*", cpus=3), ["worker rack:LIKE:.* m1"]),
         (job("worker", 3, cpus=4), []),
+        (job("ps", 2, cpus=4) + job("worker", 1, "rack:LIKE:.*", cpus=4), ["worker rack:LIKE:.* m2"]),
     ],
 )
 def test_a_job_whose_constraints_leave_no_spare_machine_is_warned_of(demands: list[Demand], warned: list[str]) -> None:

@@ -232,6 +232,23 @@ def test_one_task_that_runs_is_well() -> None:
     assert not any(one.wrong for one in found)
 
 
+def test_a_task_is_wrong_where_something_is_and_it_does_not_run() -> None:
+    assert not why(sight(waiting(), engine=ALL), "worker-0")[-1].wrong, "it merely waits"
+    found = why(SILENT, "worker-0")
+    assert (found[0].wrong, found[-1].about, found[-1].wrong) == (True, "worker-0", False), "it runs"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds", "is_late"), [(600.0, 600.0, True), (600.0, 10.0, False), (0.0, 0.0, False)]
+)
+def test_an_evaluator_ran_too_long_at_the_end_of_its_time_alone(timeout: float, seconds: float, is_late: bool) -> None:
+    made = evaluating(seconds)
+    made.stop()
+    made.job.spec = replace(made.job.spec, evaluator_timeout=timeout)
+    assert made.job.tasks["evaluator-0"].state == "stopped"
+    assert any("`evaluator_timeout`" in one.text for one in why(sight(made))) == is_late
+
+
 TASK = TaskState("ps-0", "ps", 0, state="failed", exit_code=1)
 
 

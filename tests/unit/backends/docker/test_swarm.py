@@ -130,6 +130,36 @@ def test_a_restart_is_the_same_service_again() -> None:
     assert api.created[0]["labels"] == service()["Spec"]["Labels"]
 
 
+@pytest.mark.parametrize(
+    ("states", "node", "has_ended"),
+    [
+        ([], "ready", False),  # no container has started yet
+        (["running"], "ready", False),
+        (["complete"], "ready", True),
+        (["complete", "running"], "ready", False),
+        (["running"], "down", True),  # on the machines that respond
+    ],
+)
+def test_a_helper_has_ended_when_all_its_containers_have(states: list[str], node: str, has_ended: bool) -> None:
+    api = Api(service())
+    api.node = {**api.node, "Status": {"State": node}}
+    tasks = [{"ServiceID": "1", "Status": {"State": state}, "NodeID": "n1"} for state in states]
+    api.tasks = lambda filters: tasks  # type: ignore[method-assign]
+    assert swarm(api).has_ended("worker-0") == has_ended
+    assert swarm(Api()).has_ended("worker-0")
+
+
+@pytest.mark.parametrize(
+    ("memory", "state", "is_as_defined"), [(0, "running", True), (7, "running", False), (0, "starting", False)]
+)
+def test_a_task_runs_as_defined_with_this_definition_alone(memory: int, state: str, is_as_defined: bool) -> None:
+    api, desired = Api(service()), services.task_service(PROPS)
+    template = services.task_service(cast(Any, {**PROPS, "memory": memory})).template
+    tasks = [{"ServiceID": "1", "Status": {"State": name}, "Spec": template} for name in ("complete", state)]
+    api.tasks = lambda filters: tasks  # type: ignore[method-assign]
+    assert swarm(api).runs_as_defined(desired) == is_as_defined
+
+
 def raise_not_found() -> NoReturn:
     raise EngineNotFound("no such service")
 
