@@ -16,7 +16,42 @@ _PLACE = (
     "No machine fits: change `container={{'placement': …}}`, or the `cpus`, `memory` or `gpus` of {job!r}. "
     "`docker node ls` lists the machines."
 )
+_KUBERNETES_REMEDIES = (
+    (
+        r"the API server at \S+ does not respond|no context of the kubeconfig",
+        "Restore the connection, or correct `kubernetes.context` or `KUBECONFIG`, until `kubectl get pods` works.",
+    ),
+    (r"does not accept the login of the kubeconfig", "Log in again, until `kubectl get pods` works."),
+    (
+        r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull",
+        (
+            "Name an image that the nodes can pull, by `container={{'image': …}}` or "
+            "`jobs={{{job!r}: {{'container': {{'image': …}}}}}}`, and run `pulumi up`; `kubernetes.image_pull_secrets` names the login "
+            "of a registry."
+        ),
+    ),
+    (
+        r"exceeded quota|(?:maximum|minimum) \S+ usage per (?:Container|Pod)",
+        (
+            "Lower the `memory`, `cpus` or `gpus` of {job!r} and run `pulumi up`, or have the limit of the namespace raised: "
+            "Kubernetes then starts the task by itself. `kubectl describe quota,limits` shows it."
+        ),
+    ),
+    (
+        r"\d+/\d+ nodes are available",
+        (
+            "No node fits: lower the `memory`, `cpus` or `gpus` of {job!r}, change `kubernetes.node_selector`, or add a node, where "
+            "Kubernetes then starts the task by itself. `kubectl describe nodes` shows what they have."
+        ),
+    ),
+    (
+        r"FailedMount",
+        "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. Kubernetes then starts the task by itself.",
+    ),
+    (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
+)
 _ENGINE_REMEDIES = (
+    *_KUBERNETES_REMEDIES,
     (
         (
             r"no such image|pull access denied|manifest .*(?:unknown|not found)|repository .*not (?:found|exist)|invalid reference"

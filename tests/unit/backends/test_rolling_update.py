@@ -16,7 +16,7 @@ from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
-from tfdeploy.backends import rolling_update
+from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
@@ -245,6 +245,37 @@ def test_the_program_need_not_run_where_the_planned_run_is_another_one(
     with nullcontext() if is_done else pytest.raises(BackendError, match=r": its program ended with exit code 3$"):
         runner.update(props, desired, lambda: former, at_once=False)
     assert swarm.applied == ([desired] if is_done else [desired, former])
+
+
+@pytest.mark.parametrize(
+    ("state", "former", "is_at_once"),
+    [
+        ("pulling", None, True),
+        ("", None, True),
+        ("pulling", RunResult("succeeded", "", 0.0), True),
+        ("pulling", "open", False),
+        ("running", None, False),
+    ],
+)
+def test_where_no_controller_can_report_a_task_is_updated_at_once(
+    monkeypatch: pytest.MonkeyPatch, state: str, former: Any, is_at_once: bool
+) -> None:
+    """As after a wrong image that is corrected: its tasks and its controller have never run."""
+    runner, swarm = DockerTaskRunner(), FakeSwarm(EngineTask(False, "", "rejected", "no such image"), itertools.repeat(0))
+    tasks = {"controller": EngineTask(True, "", state)} if state else {}
+    monkeypatch.setattr(swarm, "tasks", lambda: tasks, raising=False)
+    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
+    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=lambda: None))
+    run = former and with_task(**OLD)
+    if run is not None:
+        run.result = None if former == "open" else former
+    record = SimpleNamespace(current=lambda: run)
+    monkeypatch.setattr(container_runner, "RecordCopy", lambda cluster: SimpleNamespace(record=record))
+    monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.0)
+    desired, wrong = task_service(task_props()), task_service(task_props(memory=7))
+    with nullcontext() if is_at_once else pytest.raises(BackendError, match="no such image"):
+        runner.update(task_props(), desired, lambda: wrong, at_once=False)
+    assert swarm.applied == [desired] + [wrong] * (not is_at_once)
 
 
 def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:

@@ -26,6 +26,7 @@ CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "a task is restarting": (sight(cases.restarting(), engine=ALL), {}),
     "no supervisord": (cases.silent(None), {}),
     "no engine": (cases.silent(None, "ssh://box does not answer"), {}),
+    "an object is missing": (replace(cases.silent(ALL), missing=["the Service mnist"]), {}),
     "no controller": (cases.silent(ALL), {}),
     "the controller's image is missing": (cases.silent(ALL, f"the controller is rejected: {NO_IMAGE}"), {}),
     "a machine is gone": (cases.LOST, {}),
@@ -56,6 +57,14 @@ ENGINE = [
     'exec: "pithon": executable file not found in $PATH',
     "could not select device driver with capabilities: [[gpu]]",
     "invalid mount config for type bind: bind source path does not exist: /data",
+    "the API server at https://kube:6443 does not respond (refused)",
+    "https://kube:6443 does not accept the login of the kubeconfig (Unauthorized)",
+    "ErrImagePull: not found",
+    'FailedCreate: pods "mnist-ps-0-x" is forbidden: exceeded quota: team',
+    'FailedCreate: pods "mnist-ps-0-x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi',
+    "0/2 nodes are available: 2 Insufficient cpu.",
+    'FailedMount: MountVolume.SetUp failed for volume "token" : secret "mnist-ps-0" not found',
+    "DeadlineExceeded: Job was active longer than specified deadline",
 ]
 
 ENDS: list[tuple[Mapping[str, Any], str]] = [
