@@ -75,6 +75,10 @@ class Unreachable(BackendError, ConnectionError):
     """An engine or a controller that does not respond."""
 
 
+class NotAllowed(Unreachable):
+    """What the user may not do at an engine that responds."""
+
+
 class NotFound(TfdeployError, LookupError):
     """A cluster, a task or a machine that does not exist."""
 

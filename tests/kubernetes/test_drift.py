@@ -1,4 +1,4 @@
-"""What is deleted or spoilt outside of Pulumi is named, and `pulumi up --refresh` makes it again: of a training, and of a finished run."""
+"""What is deleted or spoilt outside of Pulumi is named, and `pulumi up --refresh` makes it again: in a training, and after it."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def delete(project: KubernetesProject, kind: str, name: str) -> None:
 
 
 def assert_made_again(project: KubernetesProject, deleted: list[tuple[str, str]], is_open: bool) -> None:
-    """An update fails while the run is open and names what is gone, as `explain` and `status` do; one with `--refresh` makes it again."""
+    """An update fails while the run is open and names what is gone, as `explain` and `status` do. `--refresh` makes it again."""
     plain = project.up(fails=is_open)
     verbs = Verbs(project.program, project.env)
     for text in (plain.output, *(verbs.call(verb)[1] for verb in ("status", "explain"))) if is_open else ():

@@ -8,7 +8,7 @@ from functools import cache
 
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.transport.rpc import CallError
-from ..errors import BackendError, Unreachable
+from ..errors import BackendError, NotAllowed, Unreachable
 from . import controller_calls
 from .base import CONTROLLER, ClusterRef, EngineTask
 from .controller_calls import ControllerApi
@@ -29,7 +29,8 @@ def observed_view(
     problems: list[str],
 ) -> tuple[RecordView, float | None]:
     """The view of the record, brought up to date where the controller responds; otherwise since when it does not. A preview gets
-    the controller's own view, because it writes nothing. A controller that has lost the record is one of the `problems`."""
+    the controller's own view, because it writes nothing. A controller that has lost the record, or that the user may not call, is one
+    of the `problems`."""
     try:
         if engine is not None and CONTROLLER not in engine:
             raise Unreachable("the controller does not exist")
@@ -41,7 +42,7 @@ def observed_view(
             _warn(str(error))
             return controller_calls.view(controller, query), None
     except (OSError, CallError) as error:
-        problems += [str(error)] if isinstance(error, RecordLost) else []
+        problems += [str(error)] if isinstance(error, (RecordLost, NotAllowed)) else []
         record = record_copy.record
         return record.view(query, record.current()), record.last_alive()
     view = record_copy.record.view(query, update.run_state)

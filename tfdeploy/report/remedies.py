@@ -23,6 +23,10 @@ _KUBERNETES_REMEDIES = (
     ),
     (r"does not accept the login of the kubeconfig", "Log in again, until `kubectl get pods` works."),
     (
+        r"is forbidden: User |you may not ",
+        "`tfdeploy rbac-policy` prints the Role that you need.",
+    ),
+    (
         r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull",
         (
             "Name an image that the nodes can pull, by `container={{'image': …}}` or "

@@ -261,7 +261,10 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
     monkeypatch: pytest.MonkeyPatch, state: str, former: Any, is_at_once: bool
 ) -> None:
     """As after a wrong image that is corrected: its tasks and its controller have never run."""
-    runner, swarm = DockerTaskRunner(), FakeSwarm(EngineTask(False, "", "rejected", "no such image"), itertools.repeat(0))
+    runner, swarm = (
+        DockerTaskRunner(),
+        FakeSwarm(EngineTask(False, "", "rejected", "no such image"), itertools.repeat(0)),
+    )
     tasks = {"controller": EngineTask(True, "", state)} if state else {}
     monkeypatch.setattr(swarm, "tasks", lambda: tasks, raising=False)
     monkeypatch.setattr(runner, "objects", lambda cluster: swarm)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from functools import cache
 
 from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
-from ...errors import BackendError, Unreachable
+from ...errors import BackendError, NotAllowed, Unreachable
 from ..base import ClusterRef
 from ..container_controller import ContainerController
-from .api import ApiServer
+from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import ClusterObjects
 from .labels import TOKEN, controller_pod, object_name
 from .pods import CONTROLLER_PORT
@@ -36,12 +36,17 @@ class PodController(ContainerController):
             response = self._api.request(method, f"{pod}/proxy{path}", body, headers)
         except Unreachable:
             raise
+        except ApiError as error:
+            failure = NotAllowed if error.status == FORBIDDEN else Unreachable
+            raise failure(f"{self.title} cannot be called: {error}") from None
         except BackendError as error:
             raise Unreachable(f"{self.title}: {error}") from None
         content, status = response.data, response.status
         if status < http.client.BAD_REQUEST:
             return content
         if problem := _problem_of_proxy(content):
+            if status == FORBIDDEN:
+                raise NotAllowed(f"{self.title} cannot be called: {problem}")
             raise Unreachable(f"{self.title} does not respond ({problem})")
         text = content.decode("utf-8", "replace")[:1000]
         raise (CallObsolete if status == GONE else CallError)(f"{status} {text}")

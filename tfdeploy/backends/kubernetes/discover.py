@@ -1,11 +1,12 @@
 """What a Kubernetes cluster reports without a cluster of ours: those whose objects a namespace has, and whether it can run them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ...errors import BackendError, SpecError, Unreachable
+from ...errors import BackendError, NotAllowed, SpecError, Unreachable
 from ..base import FAIL, Check, DiscoveredCluster
 from ..discovery import LabelledObject, group_by_cluster, timestamp
-from .api import ApiServer
+from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import KINDS, kind_path
 from .health import checks
 from .kubeconfig import chosen_place
@@ -18,23 +19,35 @@ def _api(place: str) -> ApiServer:
 
 
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
-    """All clusters with objects in the namespace of a context.
+    """All clusters with objects in the namespace of a context, of the kinds that the user may list.
 
     Raises:
-        Unreachable: no such context names an API server, or the server does not respond.
+        Unreachable: no such context names an API server, the server does not respond, or the user may list none of them.
     """
     try:
         api = _api(place)
     except SpecError as error:
         raise Unreachable(str(error)) from None
     home = f"{api.namespace}@{api.server}"
-    return group_by_cluster("kubernetes", home, PREFIX, list(_labelled(api)))
+    listed = {kind: _listed(api, kind) for kind in KINDS}
+    if not any(items is not None for items in listed.values()):
+        raise NotAllowed(f"you may not list what is in {home}. `tfdeploy rbac-policy` prints the Role that you need")
+    return group_by_cluster("kubernetes", home, PREFIX, list(_labelled(listed)))
 
 
-def _labelled(api: ApiServer) -> Iterator[LabelledObject]:
-    for kind in KINDS:
-        for item in api.get(kind_path(api.namespace, kind), labelSelector=ID_LABEL)["items"]:
-            meta = item["metadata"]
+def _listed(api: ApiServer, kind: str) -> Sequence[Mapping[str, Any]] | None:
+    """The metadata of the objects of a kind; None where the user may not list them."""
+    try:
+        return api.list_metadata(kind_path(api.namespace, kind), ID_LABEL)
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return None
+
+
+def _labelled(listed: Mapping[str, Sequence[Mapping[str, Any]] | None]) -> Iterator[LabelledObject]:
+    for kind, items in listed.items():
+        for meta in items or ():
             labels = {**meta["labels"], **(meta.get("annotations") or {})}
             yield LabelledObject(kind.lower(), labels, timestamp(meta["creationTimestamp"]))
 

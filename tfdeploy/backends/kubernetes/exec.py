@@ -17,9 +17,10 @@ from kubernetes.stream.ws_client import (
 )
 from websocket import WebSocketException
 
-from ...errors import BackendError, Unreachable
+from ...errors import BackendError, NotAllowed, Unreachable
 from ..terminal import STDERR, STDOUT, StreamConnection
-from .api import ApiServer
+from .api import FORBIDDEN, ApiServer
+from .permissions import NEEDED_ROLE
 from .pods import CONTAINER
 
 _CHUNK = 1 << 16
@@ -34,6 +35,7 @@ class PodCommand:
         """Start the command.
 
         Raises:
+            NotAllowed: the user may not run commands in pods.
             Unreachable: the API server does not respond, or refuses the command.
         """
         self.tty = tty
@@ -53,6 +55,8 @@ class PodCommand:
         try:
             self._stream = WSClient(api.client.configuration, url, api.authorization(), capture_all=False, binary=True)
         except (WebSocketException, OSError) as error:
+            if getattr(error, "status_code", 0) == FORBIDDEN:
+                raise NotAllowed(f"you may not run commands in pods of {api.namespace}. {NEEDED_ROLE}") from None
             raise Unreachable(f"a command in the pod {pod} did not start ({error})") from None
 
     def send(self, data: bytes | memoryview) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ...errors import BackendError
 from ..base import FAIL, OK, WARN, Check
 from .api import ApiServer
-from .permissions import missing, verbs_of
+from .permissions import NEEDED_ROLE, missing, verbs_of
 
 _OLDEST = (1, 29)
 """`podReplacementPolicy` of Jobs is enabled by default from this version.
@@ -56,7 +56,7 @@ def _permissions(api: ApiServer) -> Check:
     if not rules:
         return Check("permissions", OK, f"all that is needed in {api.namespace}")
     detail = f"you may not {verbs_of(rules)} in {api.namespace}"
-    return Check("permissions", FAIL, detail, "`tfdeploy rbac-policy` prints the Role that you need.")
+    return Check("permissions", FAIL, detail, NEEDED_ROLE)
 
 
 def _network_policy(groups: set[str]) -> Check:

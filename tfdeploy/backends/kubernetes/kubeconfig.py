@@ -1,11 +1,13 @@
 """Which API servers the user's kubeconfig has, and how this user logs in. Reading it and logging in is the official client's work."""
 
+import base64
 import hashlib
 import io
 import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +113,34 @@ class Kubeconfig:
             if context == _IN_CLUSTER:
                 incluster_config.load_incluster_config(configuration)
             else:
-                kube_config.load_kube_config(self._source, context, configuration, persist_config=False)
-        except ConfigException as error:
+                config = kube_config.KubeConfigMerger(self._source).config
+                self._keep_in_memory(config, context)
+                kube_config.KubeConfigLoader(config, active_context=context).load_and_set(configuration)
+        except (ConfigException, ValueError) as error:
             raise SpecError(_WHERE, f"the context {context!r}: {error}", "Check `kubectl config view`.") from None
         return configuration
+
+    def _keep_in_memory(self, config: Any, context: str) -> None:
+        """Replace the key and the certificates that a kubeconfig contains by files in the memory of this process. The client would
+        write temporary files, which remain where the process is killed."""
+        used = self.contexts[context]
+        for section, member, keys in (
+            ("users", "user", ("client-certificate", "client-key")),
+            ("clusters", "cluster", ("certificate-authority",)),
+        ):
+            items = [_plain(item) for item in _plain(config).get(section) or ()]
+            for entry in [_plain(item[member]) or {} for item in items if item["name"] == used.get(member)]:
+                for key in keys:
+                    if entry.get(f"{key}-data") and hasattr(os, "memfd_create"):  # only Linux has it
+                        entry[key] = _memory_file(base64.b64decode(entry.pop(f"{key}-data")))
+
+
+@cache
+def _memory_file(content: bytes) -> str:
+    """The path of a file with this content, which ends with this process and its forks."""
+    descriptor = os.memfd_create("tfdeploy")
+    os.write(descriptor, content)
+    return f"/proc/self/fd/{descriptor}"
 
 
 def is_content(source: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from ..parallel_calls import for_all
 from .api import ApiServer
 
+NEEDED_ROLE = "`tfdeploy rbac-policy` prints the Role that you need."
 _ANY = "*"
 _CALLS = 16
 _AUTHORIZATION = "/apis/authorization.k8s.io/v1"

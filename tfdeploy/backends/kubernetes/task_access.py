@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ...errors import BackendError
+from ...errors import BackendError, NotAllowed
 from ...units import quantity
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
@@ -11,9 +11,11 @@ from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
 from .api import NOT_FOUND, ApiError, ApiServer
 from .cluster_objects import objects_of
+from .drift import owner_part
 from .exec import PodCommand, PodConnection
 from .health import INSTALL_METRICS
 from .labels import controller_pod, hostname_of, selector
+from .permissions import NEEDED_ROLE, missing
 from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER
 from .states import LOST_REMEDY
 from .task_runner import KubernetesTaskRunner
@@ -46,7 +48,13 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         self.start_again(cluster, hostname, action, start, partial(self._refuse_missing, cluster, hostname))
 
     def _refuse_missing(self, cluster: ClusterRef, hostname: str) -> None:
-        require_task(self.runner.objects(cluster).tasks(), cluster, hostname, "Job")
+        objects = self.runner.objects(cluster)
+        require_task(objects.tasks(), cluster, hostname, "Job")
+        job = owner_part(cluster, hostname)
+        if gone := [part for part in objects.missing([hostname]) if not part.startswith(str(job))]:
+            raise BackendError(
+                f"{hostname} could not start again: {', '.join(gone)} is gone. `pulumi up --refresh` creates it again."
+            )
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """Kubernetes itself is told that a node is lost."""
@@ -69,9 +77,15 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         return PodConnection(ApiServer(cluster["home"]), self.container(cluster, hostname, "Job"), command)
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
-        """A command in the controller's pod, which the network policy admits."""
+        """A command in the controller's pod, which the network policy admits. Each connection starts one, so it is asked before whether
+        the user may."""
+        api = ApiServer(cluster["home"])
+        if any(rule.resource == "pods/exec" for rule in missing(api)):
+            raise NotAllowed(
+                f"you may not run commands in pods of {api.namespace}, as a connection to {host} does. {NEEDED_ROLE}"
+            )
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
-        return partial(PodConnection, ApiServer(cluster["home"]), controller_pod(cluster), command)
+        return partial(PodConnection, api, controller_pod(cluster), command)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From metrics-server.

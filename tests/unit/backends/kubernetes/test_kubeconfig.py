@@ -1,7 +1,9 @@
 """Which API server a context names, and each way to log in there."""
 
+import base64
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,24 @@ def test_proxy_and_name_of_the_server_are_used(written: Any) -> None:
         "inside",
         False,
     )
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_no_key_is_in_a_temporary_file_while_a_process_may_be_killed(
+    written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_text: bool
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    texts = {name: f"{name} of {as_text}" for name in ("client-key", "client-certificate", "certificate-authority")}
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+    login = {f"{name}-data": data[name] for name in ("client-key", "client-certificate")}
+    content = config("one", "https://one:6443", login, **{"certificate-authority-data": data["certificate-authority"]})
+    written(content)
+    made = Kubeconfig(yaml.safe_dump(content) if as_text else "").configuration("one")
+    paths = (made.key_file, made.cert_file, made.ssl_ca_cert)
+    assert [Path(path).read_text() for path in paths] == [*texts.values()]
+    assert not list(folder.iterdir())
 
 
 def test_a_computer_without_a_context_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
