@@ -221,6 +221,23 @@ def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None
     project.until_running("ps-0", "worker-0")
 
 
+def test_elastic_workers_are_added_and_removed_while_the_others_train(project: Project) -> None:
+    job = f'{JOB}, elastic={{"max": 3}}, wait="0", run_id="elastic"'
+    sleeper = TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
+    project.write(job, sleeper)
+    project.up()
+    project.until_running(*HOSTNAMES)
+    project.write(job.replace("workers=2", "workers=3"), sleeper)
+    project.up()
+    project.until_running(*HOSTNAMES, "worker-2")
+    assert project.counts() == dict.fromkeys([*HOSTNAMES, "worker-2"], 1), "no other task has started again"
+    project.write(job.replace("workers=2", "workers=1"), sleeper)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    assert {*project.statuses()} == {"ps-0", "worker-0"}
+    assert project.counts() == dict.fromkeys([*HOSTNAMES, "worker-2"], 1)
+
+
 def assert_dumps(project: Project, line: int) -> None:
     """What the launchers send of their programs, which wait in this line, and still run afterwards."""
     verbs = Verbs(project.program, project.env)
