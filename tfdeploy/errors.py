@@ -75,7 +75,7 @@ class Unreachable(BackendError, ConnectionError):
     """An engine or a controller that does not respond."""
 
 
-class NotAllowed(Unreachable):
+class Forbidden(Unreachable):
     """What the user may not do at an engine that responds."""
 
 

@@ -37,7 +37,8 @@ def assert_made_again(project: KubernetesProject, deleted: list[tuple[str, str]]
     """An update fails while the run is open and names what is gone, as `explain` and `status` do. `--refresh` makes it again."""
     plain = project.up(fails=is_open)
     verbs = Verbs(project.program, project.env)
-    for text in (plain.output, *(verbs.call(verb)[1] for verb in ("status", "explain"))) if is_open else ():
+    said = [plain.output, *(str(verbs.call(verb)[1]) for verb in ("status", "explain"))]
+    for text in said if is_open else ():
         words = "".join(text.split())
         assert deleted[0][1] in words, text
         assert "`pulumiup--refresh`creates" in words, text

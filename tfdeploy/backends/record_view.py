@@ -8,7 +8,7 @@ from functools import cache
 
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.transport.rpc import CallError
-from ..errors import BackendError, NotAllowed, Unreachable
+from ..errors import BackendError, Forbidden, Unreachable
 from . import controller_calls
 from .base import CONTROLLER, ClusterRef, EngineTask
 from .controller_calls import ControllerApi
@@ -42,7 +42,7 @@ def observed_view(
             _warn(str(error))
             return controller_calls.view(controller, query), None
     except (OSError, CallError) as error:
-        problems += [str(error)] if isinstance(error, (RecordLost, NotAllowed)) else []
+        problems += [str(error)] if isinstance(error, (RecordLost, Forbidden)) else []
         record = record_copy.record
         return record.view(query, record.current()), record.last_alive()
     view = record_copy.record.view(query, update.run_state)

@@ -93,7 +93,7 @@ class ApiServer:
     def list_metadata(self, path: str, selector: str) -> list[Json]:
         """The metadata of the objects with these labels."""
         response = self.json("GET", f"{path}?{urlencode({'labelSelector': selector})}", accept=METADATA)
-        return [item["metadata"] for item in response["items"]]
+        return [item["metadata"] for item in response["items"] or ()]
 
     def post(self, path: str, body: Mapping[str, Any]) -> Json:
         """Create an object."""

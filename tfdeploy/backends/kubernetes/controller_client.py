@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 
 from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
-from ...errors import BackendError, NotAllowed, Unreachable
+from ...errors import BackendError, Forbidden, Unreachable
 from ..base import ClusterRef
 from ..container_controller import ContainerController
 from .api import FORBIDDEN, ApiError, ApiServer
@@ -37,7 +37,7 @@ class PodController(ContainerController):
         except Unreachable:
             raise
         except ApiError as error:
-            failure = NotAllowed if error.status == FORBIDDEN else Unreachable
+            failure = Forbidden if error.status == FORBIDDEN else Unreachable
             raise failure(f"{self.title} cannot be called: {error}") from None
         except BackendError as error:
             raise Unreachable(f"{self.title}: {error}") from None
@@ -46,7 +46,7 @@ class PodController(ContainerController):
             return content
         if problem := _problem_of_proxy(content):
             if status == FORBIDDEN:
-                raise NotAllowed(f"{self.title} cannot be called: {problem}")
+                raise Forbidden(f"{self.title} cannot be called: {problem}")
             raise Unreachable(f"{self.title} does not respond ({problem})")
         text = content.decode("utf-8", "replace")[:1000]
         raise (CallObsolete if status == GONE else CallError)(f"{status} {text}")

@@ -13,7 +13,7 @@ _WHOLE = ("selector", "matchLabels", "data")
 """Members that only have what a definition has. Elsewhere the API server adds its defaults."""
 
 
-class Part(NamedTuple):
+class ObjectName(NamedTuple):
     """An object by its kind and name."""
 
     kind: str
@@ -23,23 +23,23 @@ class Part(NamedTuple):
         return f"the {self.kind} {self.name}"
 
 
-def shared_parts(cluster: ClusterRef) -> list[Part]:
+def shared_parts(cluster: ClusterRef) -> list[ObjectName]:
     """What all pods of a cluster need."""
     own, controller = prefix(cluster), object_name(cluster, CONTROLLER)
     return [
-        Part("Service", own),
-        Part("NetworkPolicy", own),
-        Part("NetworkPolicy", controller),
-        Part("Secret", object_name(cluster, TOKEN)),
+        ObjectName("Service", own),
+        ObjectName("NetworkPolicy", own),
+        ObjectName("NetworkPolicy", controller),
+        ObjectName("Secret", object_name(cluster, TOKEN)),
     ]
 
 
-def owner_part(cluster: ClusterRef, hostname: str) -> Part:
+def owner_part(cluster: ClusterRef, hostname: str) -> ObjectName:
     """The Job of a task, or the StatefulSet of the controller."""
-    return Part("StatefulSet" if hostname == CONTROLLER else "Job", object_name(cluster, hostname))
+    return ObjectName("StatefulSet" if hostname == CONTROLLER else "Job", object_name(cluster, hostname))
 
 
-def mounted_parts(cluster: ClusterRef, owner: Json) -> Iterator[Part]:
+def mounted_parts(cluster: ClusterRef, owner: Json) -> Iterator[ObjectName]:
     """What of the cluster the pods of a Job or StatefulSet mount; without what belongs to the user."""
     for volume in owner["spec"]["template"]["spec"].get("volumes", ()):
         for kind, source, member in (
@@ -49,7 +49,7 @@ def mounted_parts(cluster: ClusterRef, owner: Json) -> Iterator[Part]:
         ):
             name = volume.get(source, {}).get(member, "")
             if name.startswith(f"{prefix(cluster)}-"):
-                yield Part(kind, name)
+                yield ObjectName(kind, name)
 
 
 def missing_parts(
@@ -57,7 +57,7 @@ def missing_parts(
     hostnames: Sequence[str],
     owners: Sequence[Json],
     present: Mapping[str, frozenset[str]],
-    shared: Sequence[Part],
+    shared: Sequence[ObjectName],
 ) -> list[str]:
     """What these tasks do not have any more, and what of `shared` does not exist, each as a noun with its article. `present` has the
     names of the objects by kind, as far as they may be listed."""

@@ -17,7 +17,7 @@ from kubernetes.stream.ws_client import (
 )
 from websocket import WebSocketException
 
-from ...errors import BackendError, NotAllowed, Unreachable
+from ...errors import BackendError, Forbidden, Unreachable
 from ..terminal import STDERR, STDOUT, StreamConnection
 from .api import FORBIDDEN, ApiServer
 from .permissions import NEEDED_ROLE
@@ -35,7 +35,7 @@ class PodCommand:
         """Start the command.
 
         Raises:
-            NotAllowed: the user may not run commands in pods.
+            Forbidden: the user may not run commands in pods.
             Unreachable: the API server does not respond, or refuses the command.
         """
         self.tty = tty
@@ -56,7 +56,7 @@ class PodCommand:
             self._stream = WSClient(api.client.configuration, url, api.authorization(), capture_all=False, binary=True)
         except (WebSocketException, OSError) as error:
             if getattr(error, "status_code", 0) == FORBIDDEN:
-                raise NotAllowed(f"you may not run commands in pods of {api.namespace}. {NEEDED_ROLE}") from None
+                raise Forbidden(f"you may not run commands in pods of {api.namespace}. {NEEDED_ROLE}") from None
             raise Unreachable(f"a command in the pod {pod} did not start ({error})") from None
 
     def send(self, data: bytes | memoryview) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ...errors import BackendError, NotAllowed
+from ...errors import BackendError, Forbidden
 from ...units import quantity
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
@@ -81,7 +81,7 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         the user may."""
         api = ApiServer(cluster["home"])
         if any(rule.resource == "pods/exec" for rule in missing(api)):
-            raise NotAllowed(
+            raise Forbidden(
                 f"you may not run commands in pods of {api.namespace}, as a connection to {host} does. {NEEDED_ROLE}"
             )
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]

@@ -15,9 +15,10 @@ from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.controller_client import _token
 from tfdeploy.backends.kubernetes.discover import discover_clusters
 from tfdeploy.backends.kubernetes.exec import PodCommand
+from tfdeploy.backends.kubernetes.permissions import RULES
 from tfdeploy.backends.kubernetes.task_access import KubernetesAccess
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
-from tfdeploy.errors import BackendError, NotAllowed, Unreachable
+from tfdeploy.errors import BackendError, Forbidden, Unreachable
 
 __all__ = ["server"]
 
@@ -41,11 +42,11 @@ def test_who_may_only_look_sees_the_cluster_and_learns_what_not(
     assert "cannot be called" in problem
     assert "secrets" in problem
     monkeypatch.setattr(discover, "KINDS", {"Secret": "/api/v1"})
-    with pytest.raises(NotAllowed, match="you may not list"):
+    with pytest.raises(Forbidden, match="you may not list"):
         discover_clusters(HOME)
 
 
-@pytest.mark.parametrize(("status", "error"), [(403, NotAllowed), (500, Unreachable)])
+@pytest.mark.parametrize(("status", "error"), [(403, Forbidden), (500, Unreachable)])
 def test_a_command_that_is_refused_names_the_role(
     server: StoredApi, monkeypatch: pytest.MonkeyPatch, status: int, error: type[Exception]
 ) -> None:
@@ -61,12 +62,12 @@ def test_a_command_that_is_refused_names_the_role(
 
 
 def test_no_port_is_forwarded_without_the_right_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = [rule for rule in task_access.missing.__globals__["RULES"] if rule.resource == "pods/exec"]
+    rules = [rule for rule in RULES if rule.resource == "pods/exec"]
     monkeypatch.setattr(task_access, "missing", lambda _: rules)
-    with pytest.raises(NotAllowed, match="rbac-policy"):
+    with pytest.raises(Forbidden, match="rbac-policy"):
         ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
     monkeypatch.setattr(task_access, "missing", lambda _: ())
-    assert ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
+    ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
 
 
 def test_a_task_that_could_not_start_again_is_not_restarted(server: StoredApi) -> None:

@@ -17,6 +17,7 @@ from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, pre
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
 from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
+from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 
 __all__ = ["server"]
@@ -188,7 +189,7 @@ def test_a_claim_that_is_being_deleted_ends_with_the_controller(
 ) -> None:
     shared, task, run = made()
     copied: list[str] = []
-    monkeypatch.setattr(resources.RecordCopy, "download", lambda *_: copied.append("copied"))
+    monkeypatch.setattr(RecordCopy, "download", lambda *_: copied.append("copied"))
     server.item("PersistentVolumeClaim", RECORD)["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert missing() == [f"the PersistentVolumeClaim {RECORD}"]
 
