@@ -85,7 +85,7 @@ def read_json(path: Path, parse: Callable[[Any], T]) -> T:
         SpecError: it is damaged, or another version of tfdeploy wrote it.
     """
     try:
-        return parse(json.loads(path.read_text()))
+        return parse(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         wrong = "cannot be read, because it is damaged or another version of tfdeploy wrote it"
         remedy = "Destroy the cluster with that version, or delete the file."

@@ -64,7 +64,7 @@ def title_of(cluster: ClusterRef) -> str:
 def login() -> str:
     """Where Pulumi stores stacks now, as a URL; empty if the user is not logged in."""
     try:
-        current = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
+        current = json.loads((pulumi_home() / "credentials.json").read_text(encoding="utf-8")).get("current", "")
     except (OSError, ValueError, AttributeError, RecursionError):
         current = ""
     return os.environ.get("PULUMI_BACKEND_URL") or str(current)

@@ -76,7 +76,7 @@ def _zipped(
     if package is agent:
         files.update({f"{name}/{file}.py": "" for file in _LOOKED_FOR})
     for file, path in _sources(package).items():
-        files[f"{name}/{file}"] = shorten(path.read_text())
+        files[f"{name}/{file}"] = shorten(path.read_text(encoding="utf-8"))
         if compiled:
             module = ".".join(
                 [package.__name__, *path.relative_to(path.parents[file.count("/")]).with_suffix("").parts]

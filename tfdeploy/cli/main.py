@@ -1,6 +1,7 @@
 """The `tfdeploy` command: how it is called, and what errors become."""
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ def _call(arguments: Sequence[str]) -> object:
 
 def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
     """Call a command of this name with the arguments of this process. An error becomes a message and an exit code."""
+    _replace_unprintable()
     try:
         code = command(sys.argv[1:])
     except KeyboardInterrupt:
@@ -57,6 +59,13 @@ def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
         sys.exit(_exit_code(error))
     if isinstance(code, int) and code:
         sys.exit(code)
+
+
+def _replace_unprintable() -> None:
+    """Print a replacement for a character that the terminal's encoding does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="replace")
 
 
 def _message(error: Exception) -> str:

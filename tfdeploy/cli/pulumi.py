@@ -158,7 +158,7 @@ def project_name(file: Path) -> str:
     """The name in a project file; empty if there is no such file or it has no name. Nearly all projects have it as a plain word in a
     line without indentation, which can only be that key: then no parser is loaded."""
     try:
-        names = _NAME_LINE.findall(file.read_text())
+        names = _NAME_LINE.findall(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
     if len(names) == 1 and _PLAIN_NAME.fullmatch(names[0]):
@@ -193,7 +193,7 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        document = yaml.safe_load(file.read_text())
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -233,7 +233,7 @@ def _selected_stack(project: str, file: Path) -> str:
 
 def _read_json(file: Path) -> Mapping[str, Any]:
     try:
-        document = json.loads(file.read_text())
+        document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

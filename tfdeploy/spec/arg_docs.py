@@ -125,7 +125,7 @@ def _type(annotation: str) -> str:
 
 
 def _docstrings(module: str, name: str) -> Iterator[tuple[str, str, str]]:
-    tree = ast.parse((Path(__file__).parents[1] / f"{module}.py").read_text())
+    tree = ast.parse((Path(__file__).parents[1] / f"{module}.py").read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     owner = classes[name]
     yield "", "", ast.get_docstring(owner) or ""

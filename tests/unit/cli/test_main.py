@@ -1,6 +1,9 @@
 """The command as a whole: its groups, the names of its verbs, and which options each has."""
 
+import os
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from itertools import pairwise
 from operator import attrgetter
@@ -28,6 +31,21 @@ def verbs() -> dict[str, Any]:
 
 def options(verb: str) -> set[str]:
     return {name for parameter in verbs()[verb].params for name in parameter.opts}
+
+
+@pytest.mark.parametrize(
+    "encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_an_ascii_terminal_gets_replacements(encoding: dict[str, str]) -> None:
+    texts = 'sys.argv = ["x", "options"]; exit_with(lambda _: print("gr\\xf6\\xdfe \\u2026"), "x"); main()'
+    script = f"import sys; from tfdeploy.cli.main import exit_with, main; {texts}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **encoding}, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(b"gr??e ?\n")
+    assert done.stdout.isascii()
+    assert b"workers" in done.stdout
 
 
 def test_the_version_is_the_distributions() -> None:

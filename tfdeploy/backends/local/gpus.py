@@ -104,7 +104,7 @@ def task_settings(places: Places) -> Mapping[str, TaskSettings]:
     settings = {}
     for path in sorted(places.tasks.glob("*/task.json")):
         with suppress(OSError, ValueError, TypeError):
-            settings[path.parent.name] = TaskSettings.from_dict(json.loads(path.read_text()))
+            settings[path.parent.name] = TaskSettings.from_dict(json.loads(path.read_text(encoding="utf-8")))
     return settings
 
 

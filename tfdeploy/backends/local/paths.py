@@ -74,7 +74,7 @@ def machine_id() -> str:
 def other_machine(places: Places) -> str:
     """The id of the machine that the cluster is on, if that is another one: two machines may share a home folder. Else empty."""
     try:
-        machine = str(json.loads(places.identity.read_text()).get(MACHINE, ""))
+        machine = str(json.loads(places.identity.read_text(encoding="utf-8")).get(MACHINE, ""))
     except (OSError, ValueError, AttributeError, RecursionError):
         return ""
     return machine if machine != machine_id() else ""

@@ -272,7 +272,7 @@ class Supervisor:
         path = self._places.programs / f"{name}.conf"
         with self.locked():
             existing = self._started_program(name)
-            is_same = path.exists() and path.read_text() == text
+            is_same = path.exists() and path.read_text(encoding="utf-8") == text
             if not is_same:
                 write_whole(path.with_suffix(".sh"), script)
                 write_whole(path, text)  # a torn one would make supervisord refuse all others

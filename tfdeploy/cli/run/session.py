@@ -179,7 +179,7 @@ class Session:
             self._cluster_announced = True
             print_message(f"tfdeploy run: the cluster is {stack}: tfdeploy status --cwd {home()} --stack {stack}")
         if self._call.warnings.exists():
-            warnings = self._call.warnings.read_text().splitlines()
+            warnings = self._call.warnings.read_text(encoding="utf-8").splitlines()
             for line in warnings[self._warnings :]:
                 print_message(f"tfdeploy run: warning: {in_words_of_run(line)}")
             self._warnings = len(warnings)

@@ -138,7 +138,7 @@ def stored_call(stack: str) -> Call:
         BackendError: its file is incomplete.
     """
     try:
-        return Call(**json.loads(Call(stack).path.read_text()))
+        return Call(**json.loads(Call(stack).path.read_text(encoding="utf-8")))
     except OSError:
         names = ", ".join(sorted(path.stem for path in (home() / "calls").glob("*.json"))) or "none"
         raise NotFound(f"there is no run {stack!r}. The runs are: {names}.") from None
@@ -210,7 +210,7 @@ class PulumiEngine:
             refusal: list[str] = json.loads(self._call.refusal.read_text())
             raise SpecError(*refusal) if len(refusal) > 1 else BackendError(*refusal)
         if code:
-            lines = self._call.log.read_text(errors="replace").splitlines()
+            lines = self._call.log.read_text(encoding="utf-8", errors="replace").splitlines()
             raise CommandError(what, code, [line for line in lines if line.strip()])
 
 
