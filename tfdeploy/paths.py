@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import BackendError, SpecError
+from .errors import DISK_FULL, BackendError, SpecError
 
 T = TypeVar("T")
 
@@ -102,15 +102,23 @@ def make_private(folder: Path) -> None:
     """Create a folder that only the user can enter; if it is inside the state folder, that one too.
 
     Raises:
-        BackendError: the folder exists and belongs to another user.
+        BackendError: the folder cannot be created, or belongs to another user.
+        OSError: the disk is full.
     """
     if state_folder() in folder.parents:
         make_private(state_folder())
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.lstat()
-    if status.st_uid != os.getuid() or folder.is_symlink():
-        raise BackendError(f"{folder} belongs to another user (uid {status.st_uid}). Remove it.")
-    folder.chmod(0o700)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        if status.st_uid == os.getuid() and not folder.is_symlink():
+            folder.chmod(0o700)
+            return
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise
+        remedy = "Set HOME, or XDG_STATE_HOME, to a folder that you can write to."
+        raise BackendError(f"the folder {folder} cannot be created: {error.strerror}. {remedy}") from None
+    raise BackendError(f"{folder} belongs to another user (uid {status.st_uid}). Remove it.")
 
 
 def output_files() -> list[Path]:

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -9,6 +10,9 @@ from ..errors import SpecError
 from ..spec.backends import backend_entry, install_advice, refuse_platform
 from .backend import Backend
 from .base import Check, DiscoveredCluster, TaskAccess
+
+_import_lock = threading.RLock()
+"""Where a package is missing, two threads that import the same modules get half of a module, and another error."""
 
 
 def load(name: str) -> Backend:
@@ -20,7 +24,8 @@ def load(name: str) -> Backend:
     entry = backend_entry(name)
     refuse_platform(name, sys.platform)
     try:
-        backend: Backend = importlib.import_module(entry.module).BACKEND
+        with _import_lock:
+            backend: Backend = importlib.import_module(entry.module).BACKEND
     except ModuleNotFoundError as error:
         wrong = f"{name!r} needs the package {error.name}, which is not installed"
         raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None

@@ -31,6 +31,21 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         load("docker")
 
 
+def test_two_threads_import_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once get half of a module where a package is missing."""
+    both = threading.Barrier(2)
+
+    def imported(name: str) -> Any:
+        with pytest.raises(threading.BrokenBarrierError):
+            both.wait(0.2)
+        raise ModuleNotFoundError("No module named 'docker'", name="docker")
+
+    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    found, errors = search_places([("docker", ""), ("ec2", "")], 10)
+    assert found == []
+    assert [type(error) for error in errors.values()] == [SpecError, SpecError]
+
+
 @pytest.mark.parametrize(("platform", "shown"), [("darwin", "macOS"), ("win32", "Windows"), ("freebsd14", "freebsd14")])
 def test_local_needs_linux(platform: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", platform)

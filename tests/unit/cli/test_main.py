@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from tfdeploy.cli.command_table import FORMER, GROUPS, Verb, listed_names
 from tfdeploy.cli.exit_codes import EXIT_WORDS
 from tfdeploy.cli.typer_app import app
+from tfdeploy.errors import BackendError
+from tfdeploy.paths import make_private, state_folder
 
 NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy", "ssh")
 QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")
@@ -137,3 +139,11 @@ def test_options_that_would_do_nothing_are_refused() -> None:
     assert not {"--cwd", "--stack", "--cluster"} & options("options")
     assert "--cwd" not in options("ls")
     assert "--cluster" not in options("doctor") | options("heal")
+
+
+@pytest.mark.parametrize("home", ["/proc/nobody", "/dev/null/nobody"])
+def test_a_home_that_cannot_be_created_is_named(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    with pytest.raises(BackendError, match=f"{home}/.local/state/tfdeploy cannot be created: N.* Set HOME"):
+        make_private(state_folder() / "run")
