@@ -31,7 +31,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
 
     `pulumi up` creates the cluster, waits for the end of the run for at most `wait`, and fails if the run fails; the outputs are
     recorded all the same. A further `up` does not train again, and fails again after a failed run, unless command, code, environment,
-    requirements, image or `run_id` have changed. See `TensorFlowClusterArgs` for the arguments; pass them one by one or in `args`.
+    requirements, image, `data_dir` or `run_id` have changed; files below `data_dir` do not count. See `TensorFlowClusterArgs` for
+    the arguments; pass them one by one or in `args`.
 
     Raises:
         pulumi.RunError: an argument is refused. Nothing has been created then.

@@ -92,8 +92,10 @@ def collect(where: str, folder: Path, without: Sequence[Path] = (), with_content
     suspects = []
     size = 0
     for name, path in paths.items():
-        file = ShippedFile(_read(where, path), _executable(path))
-        for part in (_name(where, name), bytes([file.executable]), file.content):
+        content = _read(where, path)
+        file = ShippedFile(content, _executable(path, content))
+        # Not the mode: on file systems of Windows all files have 777.
+        for part in (_name(where, name), bytes([_is_program(content)]), file.content):
             digest.update(len(part).to_bytes(8, "big") + part)
         size += len(file.content)
         if looks_secret(name, file.content) and name not in walk.included:
@@ -153,7 +155,8 @@ def changed_files(bundle: Bundle, earlier: bytes) -> str:
     with zipfile.ZipFile(io.BytesIO(earlier)) as source:
         before = {item.filename: (item.CRC, bool(item.external_attr >> 16 & 0o100)) for item in source.infolist()}
     paths = {name: bundle.folder / name for name in bundle.files}
-    after = {name: (zlib.crc32(path.read_bytes()), _executable(path)) for name, path in paths.items()}
+    contents = {name: path.read_bytes() for name, path in paths.items()}
+    after = {name: (zlib.crc32(content), _executable(paths[name], content)) for name, content in contents.items()}
     changes = [
         f"{name} {'added' if name not in before else 'removed' if name not in after else 'changed'}"
         for name in sorted({*before, *after})
@@ -168,8 +171,7 @@ def archive(bundle: Bundle) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as target:
         for name in bundle.files:
-            path = bundle.folder / name
-            file = bundle.shipped.get(name) or ShippedFile(path.read_bytes(), _executable(path))
+            file = bundle.shipped.get(name) or _shipped_file(bundle.folder / name)
             item = zipfile.ZipInfo(name, _EPOCH)
             item.compress_type = zipfile.ZIP_DEFLATED
             item.external_attr = (0o755 if file.executable else 0o644) << 16
@@ -177,8 +179,18 @@ def archive(bundle: Bundle) -> bytes:
     return buffer.getvalue()
 
 
-def _executable(path: Path) -> bool:
-    return bool(path.stat().st_mode & 0o100)
+def _shipped_file(path: Path) -> ShippedFile:
+    content = path.read_bytes()
+    return ShippedFile(content, _executable(path, content))
+
+
+def _executable(path: Path, content: bytes) -> bool:
+    return _is_program(content) or bool(path.stat().st_mode & 0o100)
+
+
+def _is_program(content: bytes) -> bool:
+    """Whether the kernel can start it: a script that names its interpreter, or a binary."""
+    return content.startswith((b"#!", b"\x7fELF"))
 
 
 def _name(where: str, name: str) -> bytes:
@@ -244,9 +256,11 @@ class _Walk:
                 if is_included(path, rules):
                     self.included.add(path.relative_to(self._root).as_posix())
                 yield path
-            else:
-                what = "a link to something that does not exist" if path.is_symlink() else "not a file or folder"
+            elif path.is_symlink():
+                what = "a link to something that does not exist"
                 raise BundleError(f"{where}: code", f"{path} is {what}", "Remove it, or list it in .tfdeployignore.")
+            else:
+                self._leave_out(path, is_folder, "it is a socket, a pipe or a device")
 
     def _is_ignored(self, path: Path, is_folder: bool, rules: AllRules) -> bool:
         """Whether a path is not shipped. What the user's rules exclude too is not listed as a credential."""

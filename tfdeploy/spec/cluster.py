@@ -158,7 +158,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         env=env.plain,
         secret_env=env.secret,
         secrets=secrets(args, {*env.plain, *env.secret, *(variable for job in jobs for variable in job.env)}),
-        data_dir=args.string("data_dir"),
+        data_dir=_data_dir(args),
         train_dir=args.string("train_dir"),
         artifacts=_artifacts(args),
         checkpoint_upload_interval=_checkpoint_upload_interval(args),
@@ -281,11 +281,18 @@ def _resume_from(args: ArgReader) -> str:
 
 
 def _requirements(args: ArgReader) -> tuple[str, ...]:
+    """Without comments and empty lines, as pip reads a file."""
     lines = args.strings("requirements")
     for line in lines:
-        if not line.strip() or line.strip().startswith(("-", "#")) or "\n" in line:
+        if line.strip().startswith("-") or "\n" in line.strip():
             raise args.error("requirements", f"{line!r} is not a package", 'Use requirements such as "pandas==2.2.3".')
-    return lines
+    return tuple(filter(None, (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in lines)))
+
+
+def _data_dir(args: ArgReader) -> str:
+    """A folder is the same with and without a slash at its end; what a URL names is its store's to say."""
+    path = args.string("data_dir")
+    return path if "://" in path or not path.strip("/") else path.rstrip("/")
 
 
 def _metrics(args: ArgReader) -> dict[str, str]:

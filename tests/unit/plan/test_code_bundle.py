@@ -1,6 +1,7 @@
 """A folder of code becomes one archive, named by its content."""
 
 import os
+import socket
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_the_same_content_has_the_same_name_and_archive_wherever_and_whenever(co
     assert archive(here) == archive(there)
 
 
-@pytest.mark.parametrize("change", ["text", "name", "mode", "more", "joined"])
+@pytest.mark.parametrize("change", ["text", "name", "more", "joined"])
 def test_another_content_has_another_name(code: Path, change: str) -> None:
     (code / "z.py").write_text("2")
     before = collect("mnist", code).name
@@ -58,8 +59,6 @@ def test_another_content_has_another_name(code: Path, change: str) -> None:
         program.write_text("print(2)")
     elif change == "name":
         program.rename(code / "trial.py")
-    elif change == "mode":
-        program.chmod(0o755)
     elif change == "more":
         (code / "empty.py").touch()
     else:
@@ -404,12 +403,23 @@ def test_a_link_to_nothing_is_refused(code: Path, target: str) -> None:
     assert refusal(code) == f"mnist: code: {wrong}. Remove it, or list it in .tfdeployignore."
 
 
-def test_what_is_no_file_is_refused(code: Path) -> None:
+def test_sockets_and_pipes_are_not_shipped(code: Path) -> None:
     os.mkfifo(code / "pipe")
-    assert (
-        refusal(code)
-        == f"mnist: code: {code / 'pipe'} is not a file or folder. Remove it, or list it in .tfdeployignore."
-    )
+    with socket.socket(socket.AF_UNIX) as editor:
+        editor.bind(str(code / "editor.sock"))
+        assert shipped(code) == "train.py"
+
+
+def test_the_modes_of_files_do_not_count_and_what_can_be_started_is_executable(code: Path) -> None:
+    """On file systems of Windows all files have 777."""
+    lay(code, {"run.sh": "#!/bin/sh\n"})
+    before = collect("mnist", code)
+    with zipfile.ZipFile(BytesIO(archive(before))) as source:
+        modes = {item.filename: item.external_attr >> 16 for item in source.infolist()}
+    assert modes == {"run.sh": 0o755, "train.py": 0o644}
+    for name in before.files:
+        (code / name).chmod(0o777)
+    assert collect("mnist", code).name == before.name
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

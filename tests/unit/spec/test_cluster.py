@@ -193,7 +193,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         "env.A",
     ),
     ({"requirements": ["-r all.txt"]}, "requirements"),
-    ({"requirements": [""]}, "requirements"),
+    ({"requirements": ["a\nb"]}, "requirements"),
     ({"context": {"a": {1}}}, "context"),
     ({"context": {"a": float("nan")}}, "context"),
     ({"context": {"a": "x" * 100_000}}, "context"),
@@ -333,3 +333,15 @@ def test_a_jobs_restart_stands_over_the_clusters_setting_by_setting() -> None:
 
 def test_a_restart_on_nothing_is_taken_at_its_word() -> None:
     assert spec(workers=1, restart={"on": []}).jobs[0].restart.on == ()
+
+
+def test_requirements_are_read_as_pip_reads_a_file() -> None:
+    lines = ["# all of it", "", "pandas==2.2.3  # not 3", "x @ https://h/x.whl#sha256=1", "  scipy\n"]
+    assert spec(requirements=lines).requirements == ("pandas==2.2.3", "x @ https://h/x.whl#sha256=1", "scipy")
+
+
+@pytest.mark.parametrize(
+    ("given", "read"), [("data/", "data"), ("/d//", "/d"), ("/", "/"), ("data", "data"), ("gs://b/d/", "gs://b/d/")]
+)
+def test_a_data_folder_is_the_same_with_a_slash_at_its_end(given: str, read: str) -> None:
+    assert spec(data_dir=given).data_dir == read

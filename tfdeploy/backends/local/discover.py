@@ -29,7 +29,7 @@ _PORTS = "20000 to 31999"
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
     """All clusters of this machine, also those of other state folders."""
     processes = _processes()
-    folders = (state_folder() / CLUSTERS).glob("*-*/")
+    folders = (state_folder() / CLUSTERS).glob("*-*")
     homes = {str(path) for path in folders} | set(processes)
     return [_discovered_cluster(home, processes.get(home, [])) for home in sorted(homes)]
 

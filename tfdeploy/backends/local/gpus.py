@@ -87,7 +87,7 @@ def _used_gpus(home: str) -> Iterator[tuple[str, str]]:
     for other, gpus in _planned_here().items():
         if other != home:
             yield from ((gpu, Path(other).name) for gpu in gpus)
-    for folder in (state_folder() / CLUSTERS).glob("*-*/"):
+    for folder in (state_folder() / CLUSTERS).glob("*-*"):
         places = Places(str(folder))
         if str(folder) != home and Supervisor(places).lives() and _is_open(places):
             gpus = (gpu for settings in task_settings(places).values() for gpu in (settings.gpus or "").split(","))

@@ -38,7 +38,7 @@ class Places:
         self.supervisor_lock = self.home / "supervisord.lock"
         """Locked by the supervisord as long as it lives."""
         self.controller_socket = self.home / "controller.sock"
-        self.lock = self.home.parent / f"{self.home.name}.lock"
+        self.lock = self.home.parent.parent / "locks" / f"{self.home.name}.lock"
         """Locked by who changes the supervisord; outside the home, which a deletion removes under this lock."""
 
     def agent(self, version: str) -> Path:

@@ -19,7 +19,7 @@ from tfdeploy.errors import Unreachable
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    return Places(str(tmp_path / "cluster"))
+    return Places(str(tmp_path / "clusters" / "cluster"))
 
 
 def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_again(
