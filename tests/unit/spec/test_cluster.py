@@ -337,11 +337,15 @@ def test_a_restart_on_nothing_is_taken_at_its_word() -> None:
 
 def test_requirements_are_read_as_pip_reads_a_file() -> None:
     lines = ["# all of it", "", "pandas==2.2.3  # not 3", "x @ https://h/x.whl#sha256=1", "  scipy\n"]
-    assert spec(requirements=lines).requirements == ("pandas==2.2.3", "x @ https://h/x.whl#sha256=1", "scipy")
+    assert spec(workers=1, requirements=lines).requirements == (
+        "pandas==2.2.3",
+        "x @ https://h/x.whl#sha256=1",
+        "scipy",
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "read"), [("data/", "data"), ("/d//", "/d"), ("/", "/"), ("data", "data"), ("gs://b/d/", "gs://b/d/")]
 )
 def test_a_data_folder_is_the_same_with_a_slash_at_its_end(given: str, read: str) -> None:
-    assert spec(data_dir=given).data_dir == read
+    assert spec(workers=1, data_dir=given).data_dir == read

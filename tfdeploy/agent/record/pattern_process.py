@@ -13,9 +13,9 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .metric_values import is_torn
 
@@ -129,18 +129,29 @@ SHARED = Matcher()
 """That of this process."""
 
 
-class _TooSlow(Exception):
+class TooSlow(Exception):
     """The processor time of a pattern is used up."""
 
 
 def _interrupt(*_: Any) -> None:
-    raise _TooSlow
+    raise TooSlow
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """`TooSlow` after so much processor time of this process, in its main thread. The signal handler ends a search: the module `re`
+    runs handlers while it matches."""
+    signal.signal(signal.SIGVTALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def serve() -> None:
     """Respond to searches until standard input ends: with the process that has started this one."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    signal.signal(signal.SIGVTALRM, _interrupt)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY, _MAX_MEMORY))
     for line in sys.stdin.buffer:
@@ -151,15 +162,14 @@ def serve() -> None:
 
 
 def search(patterns: Dict[str, str], lines: Sequence[str]) -> Matches:
-    """Search in this process. The signal handler ends a search: the module `re` runs handlers while it matches."""
+    """Search in this process."""
     last: Dict[str, Tuple[int, str]] = {}
     slow = []
     for name, pattern in patterns.items():
         try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
-            match = _last_match(pattern, lines)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        except (_TooSlow, MemoryError, RecursionError):
+            with limited():
+                match = _last_match(pattern, lines)
+        except (TooSlow, MemoryError, RecursionError):
             slow.append(name)
             continue
         if match is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ... import registry
+from ...agent.record.pattern_process import PATTERN_SECONDS, TooSlow, limited
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import plain
 from ...agent.run_state import RunState
@@ -48,7 +49,7 @@ class LineFilter:
         return (
             line.at >= self.since
             and (not self.only_stderr or line.pipe == "stderr")
-            and (self.pattern is None or self.pattern.search(plain(line.text)) is not None)
+            and (self.pattern is None or _contains(plain(line.text), self.pattern))
             and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
             and not (self.without_noise and is_noise(line.text))
         )
@@ -197,6 +198,15 @@ def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: 
             return
         refuse_endless_wait(snapshot)
         sleep_while_read(_POLL_SECONDS)
+
+
+def _contains(text: str, pattern: re.Pattern[str]) -> bool:
+    try:
+        with limited():
+            return pattern.search(text) is not None
+    except TooSlow:
+        wrong = f"--grep {pattern.pattern!r} takes more than {PATTERN_SECONDS:g} s for one line"
+        raise UsageError(f"{wrong}. Use a simpler pattern, without a repetition in a repetition.") from None
 
 
 def _since(text: str) -> float:

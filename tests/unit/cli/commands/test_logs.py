@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.printing import write
+from tfdeploy.agent.record import pattern_process
 from tfdeploy.agent.record.log_lines import STDERR, STDOUT, Log, entry
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.cli.commands.logs import LineFilter, _containers, _previous_attempts, select_tasks
 from tfdeploy.cli.snapshot import LogLine, read_lines
-from tfdeploy.errors import NotFound
+from tfdeploy.errors import NotFound, UsageError
 
 CONTAINERS = {"ps-0": "4711", "worker-0": "abc123", "worker-1": "abd456", "worker-10": ""}
 
@@ -84,6 +85,13 @@ LINES = [
 )
 def test_lines_are_taken_as_asked(line_filter: LineFilter, at: list[int]) -> None:
     assert [line.at for line in line_filter.select(LINES)] == at
+
+
+def test_a_pattern_that_takes_too_long_for_a_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_process, "PATTERN_SECONDS", 0.05)
+    line = LogLine(1.0, "ps-0", "stdout", "a" * 40 + "b", 1)
+    with pytest.raises(UsageError, match=r"--grep '\(a\+\)\+\$' takes more than 1 s for one line"):
+        LineFilter(pattern=re.compile("(a+)+$")).matches(line)
 
 
 def test_the_index_tells_the_attempts(tmp_path: Path) -> None:
