@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from tests.waiting import until
 JOB = (
     'command=["python", "train.py"], code="code", ps=1, workers=1, env={"COUNTER": __import__("os").environ["COUNTER"]}'
 )
-SUBNET = "10.213.37.0/24"
+SUBNET = f"10.213.{random.randrange(256)}.0/24"
+"""Another one than that of another clone's tests on the same engine."""
 OVERLAY = f'{JOB}, wait="0", container={{"subnet": "{SUBNET}"}}'
 HOST = f'{JOB}, wait="0", container={{"network": "host"}}'
 RESOLVE = "import socket; print(socket.gethostbyname('ps-0'))"

@@ -1,5 +1,6 @@
 """The docker provider plugin, downloaded or built here: what tfdeploy takes for granted of it."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import pulumi_docker as docker
 engine = docker.Provider("engine", host={host!r})
 kept = pulumi.ResourceOptions(provider=engine, retain_on_delete=True)
 data = base64.b64encode(b"something").decode()
-pool = docker.NetworkIpamConfigArgs(subnet="10.230.0.0/24", gateway="10.230.0.1")
+pool = docker.NetworkIpamConfigArgs(subnet="10.230.{third}.0/24", gateway="10.230.{third}.1")
 made = {{
     "network": docker.Network("supply", driver="overlay", opts=kept),
     "pooled": docker.Network("pooled", driver="overlay", ipam_configs=[pool], opts=kept),
@@ -66,7 +67,7 @@ def project(engine: str, python_image: str, tmp_path: Path) -> Project:
 
 
 def test_what_it_makes_does_not_change_and_is_healed(engine: str, project: Project) -> None:
-    (project.program / "__main__.py").write_text(SUPPLIES.format(host=engine))
+    (project.program / "__main__.py").write_text(SUPPLIES.format(host=engine, third=random.randrange(256)))
     assert project.up().steps() == {"created": 7}
     for options in ([], ["--refresh"], ["--refresh"], []):
         assert project.up(*options).steps() == {"unchanged": 7}

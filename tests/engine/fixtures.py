@@ -1,8 +1,9 @@
 """The engine and what goes with it, as fixtures: each is made once, when the first test asks for it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,15 @@ WITHOUT = "TFDEPLOY_TESTS_WITHOUT_DOCKER"
 LABELS = {"m0": {"zone": "a"}, "m1": {"zone": "b"}, "m2": {"zone": "b"}}
 
 
+def needs_engine(paths: Sequence[str]) -> bool:
+    """Whether tests at these paths may need an engine. It would be a Swarm that another run on this machine may use or leave."""
+    return any(not {"unit", "checks"} & {*Path(path).parts} for path in paths)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """One engine for all processes of a run: it is there before they are, and each finds that it answers."""
-    if os.environ.get(WITHOUT):
+    if os.environ.get(WITHOUT) or not needs_engine(config.args):
         return
     stack = ExitStack()
     config.add_cleanup(stack.close)

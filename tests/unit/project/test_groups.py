@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.fixtures import needs_engine
 from tests.plugins.groups import Groups
 
 
@@ -27,3 +28,16 @@ def test_the_user_of_a_shared_fixture_belongs_to_one_of_its_groups() -> None:
     items = [item("tests/docker/test_mnist.py::test_it", "box")]
     with pytest.raises(pytest.UsageError, match="uses `box`: add it to one of"):
         Groups().pytest_collection_modifyitems(items)
+
+
+@pytest.mark.parametrize(
+    ("paths", "is_needed"),
+    [
+        (["tests/unit"], False),
+        (["tests/unit/plan/test_plan.py::test_a", "/clone/tests/checks"], False),
+        (["tests/unit", "tests/docker"], True),
+        (["tests"], True),
+    ],
+)
+def test_an_engine_is_started_only_where_a_test_may_need_one(paths: list[str], is_needed: bool) -> None:
+    assert needs_engine(paths) == is_needed
