@@ -158,6 +158,8 @@ def test_what_a_removed_task_has_printed_last_is_taken(served: Served) -> None:
     served.controller.stop(["worker-1"])
     with served.client(task_token(TOKEN, "worker-1")) as client:
         client.call("PUT", f"/log/{RUN_ID}/worker-1/stdout/0", b"the last line\n")
+    stream = served.controller._record.log(RUN_ID, "worker-1").streams["stdout"]
+    assert stream.span(0, stream.end) == b"the last line\n"
 
 
 def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None:
