@@ -1,6 +1,7 @@
 """Calls of the controller through an engine: all over one relayed connection, which is replaced when it has ended."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -154,6 +155,7 @@ def test_a_controller_that_is_silent(fake: FakeEngine, controller: ControllerCli
     controller.call("GET", "/stopped")
     stream = [*controller_client._RELAYS.values()][-1]._stream
     assert stream is not None
+    assert isinstance(stream._socket, socket.socket)
     stream._socket.settimeout(0.1)  # of this connection alone: the next one has the time of a busy computer
     has_ended = threading.Event()
     fake.controller = lambda _: has_ended.wait()
