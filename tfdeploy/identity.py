@@ -106,7 +106,7 @@ def _read_state(attempts: int = _READ_ATTEMPTS) -> Mapping[str, Any]:
 def find_stored(resources: Mapping[str, Any], name: str, component: str) -> StoredCluster | None:
     """The cluster among the outputs of a stack's resources by URN. Pure."""
     by_name = {(_type_of(urn), urn.rpartition("::")[2]): item["outputs"] for urn, item in resources.items()}
-    stash = by_name.get((f"{component}${_STASH}", _resource_name(name)))
+    stash = by_name.get((f"{component}${_STASH}", identity_name(name)))
     if not stash:
         return None
     identity = Identity(**stash["output"])
@@ -217,13 +217,14 @@ def _current_user() -> str:
     return f"{user}@{platform.node()}"
 
 
-def register_identity(name: str, identity: Identity, parent: pulumi.Resource) -> pulumi.Resource:
+def register_identity(name: str, identity: Identity, opts: pulumi.ResourceOptions) -> pulumi.Resource:
     """Store the identity in the state of the stack, where its first value remains."""
-    opts = pulumi.ResourceOptions(parent=parent, ignore_changes=["input"])
-    return pulumi.Stash(_resource_name(name), input={"id": identity.id, "owner": identity.owner}, opts=opts)
+    opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=["input"]))
+    return pulumi.Stash(identity_name(name), input={"id": identity.id, "owner": identity.owner}, opts=opts)
 
 
-def _resource_name(name: str) -> str:
+def identity_name(name: str) -> str:
+    """The name of the resource that stores the identity."""
     return f"{name}-id"
 
 

@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
+from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from . import registry
 from .agent.run_spec import RunSpec
@@ -39,7 +39,34 @@ def _runner(props: Mapping[str, Any]) -> TaskRunner:
     return load(props["cluster"]["backend"]).runner
 
 
-class CleanupProvider(StackProvider):
+_declared: dict[tuple[str, ...], bool] = {}
+"""What the program of this update has, and whether it exists. The process of dynamic providers lives as long as the update."""
+
+
+class NamedProvider(StackProvider):
+    """A resource that is found by its name at its place. One that replaces it has the same name: the deletion of its predecessor must
+    not delete it. Pulumi deletes predecessors at the end, also those that an earlier update has left in the state when it failed. So
+    what the program of an update has is not deleted in this update."""
+
+    is_deleted_first: ClassVar[bool] = False
+    """Whether Pulumi deletes the predecessor before it creates the resource: that deletion counts."""
+
+    def check(self, olds: Props, news: Props) -> CheckResult:
+        """Pulumi calls this for each resource of a program. Without `olds` the resource is created next."""
+        _declared[self.key(news)] = bool(olds) or not self.is_deleted_first
+        return CheckResult(news, [])
+
+    def is_predecessor(self, props: Props) -> bool:
+        """Whether what is deleted is not the resource that the program has, but one that it has replaced."""
+        return _declared.get(self.key(props), False)
+
+    def key(self, props: Props) -> tuple[str, ...]:
+        """The name of the resource, and its place."""
+        cluster = props["cluster"]
+        return type(self).__name__, cluster["id"], cluster["backend"], cluster["home"], props.get("hostname", "")
+
+
+class CleanupProvider(NamedProvider):
     """Creates the cluster's token; deletes all that belongs to the cluster, even after an interrupted update."""
 
     def create(self, props: Props) -> CreateResult:
@@ -64,6 +91,8 @@ class CleanupProvider(StackProvider):
 
     def delete(self, _id: str, props: Props) -> None:
         """Delete all that still exists. At another place than the state names nothing would be found: then it fails, and remains."""
+        if self.is_predecessor(props):
+            return
         machine_provider = load(props["cluster"]["backend"]).machine_provider
         if machine_provider:
             machine_provider.verify(cast(ClusterRef, props["cluster"]), props["place"]["id"])
@@ -75,13 +104,17 @@ class CleanupProvider(StackProvider):
         registry.mark_destroyed(props["cluster"])
 
 
-class TaskProvider(StackProvider):
+class TaskProvider(NamedProvider):
     """One task on the engine."""
+
+    is_deleted_first = True
 
     def create(self, props: Props) -> CreateResult:
         """Create the task, or adopt the existing one."""
         plain = cast(TaskProps, plain_values(props))
-        return CreateResult(plain["hostname"], {**props, **_runner(plain).create_task(plain)})
+        outputs = _runner(plain).create_task(plain)
+        _declared[self.key(props)] = True
+        return CreateResult(plain["hostname"], {**props, **outputs})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """All but hostname and cluster can be updated in place. Its run is another resource."""
@@ -99,11 +132,13 @@ class TaskProvider(StackProvider):
 
     def delete(self, _id: str, props: Props) -> None:
         """Delete the task."""
+        if self.is_predecessor(props):
+            return
         plain = cast(TaskProps, plain_values(props))
-        _runner(plain).delete_task(plain)
+        _runner(plain).delete_task({**plain, "is_replaced": self.key(props) in _declared})
 
 
-class RunProvider(StackProvider):
+class RunProvider(NamedProvider):
     """The run."""
 
     def create(self, props: Props) -> CreateResult:
@@ -130,6 +165,8 @@ class RunProvider(StackProvider):
 
     def delete(self, _id: str, props: Props) -> None:
         """Stop the run."""
+        if self.is_predecessor(props):
+            return
         plain = cast(RunProps, plain_values(props))
         _runner(plain).stop_run(plain)
         entry = registry.stored(plain["cluster"])
@@ -236,6 +273,8 @@ class Task(Resource, module="tfdeploy", name="Task"):
     created_at: pulumi.Output[str]
 
     def __init__(self, name: str, props: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
+        first = pulumi.ResourceOptions(delete_before_replace=True)
+        opts = pulumi.ResourceOptions.merge(opts, first)
         super().__init__(TaskProvider(), name, {**props, "created_at": None}, opts)
 
 

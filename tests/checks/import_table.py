@@ -30,6 +30,7 @@ SHARED_BY_BACKENDS = (
     "backends.installation",
     "backends.mounts",
     "backends.move",
+    "backends.not_replaced",
     "backends.parallel_calls",
     "backends.planning",
     "backends.port_forward",
@@ -253,6 +254,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "agent.launch.data_dispatcher": ("grpc",),
     "args": ("pulumi",),
     "component.argument_outputs": ("pulumi",),
+    "backends.not_replaced": ("pulumi",),
     "backends.planning": ("pulumi",),  # for type checkers only
     "backends.stack_config": ("pulumi",),
     "backends.validate": ("packaging",),

@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.contract.conftest import WAITS
+from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
 from tests.verbs import Verbs
 from tests.waiting import until
@@ -185,6 +189,65 @@ def test_finished_stays_finished(project: Project) -> None:
     assert "test-run" in project.up().touched()
     assert project.counts() == dict.fromkeys(HOSTNAMES, 2)
     assert project.outputs()["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("finished", [False, True], ids=["open", "finished"])
+def test_a_replacement_deletes_no_successor(project: Project, finished: bool) -> None:
+    """Nor does a deletion that a failed update has left in the state."""
+    gated = (
+        'command=["python", "train.py"], code="code", workers=2, env={"COUNTER": __import__("os").environ["COUNTER"]}'
+    )
+    project.write(f'{gated}, run_id="replaced-{finished}"', WAITS)
+    if finished:
+        (project.folder / "counter/.gate").touch()
+    project.up(env={"TFDEPLOY_WAIT": "10m" if finished else "0"})
+    starts = {"worker-0": 1, "worker-1": 1}
+
+    def assert_unharmed() -> None:
+        if not finished:
+            project.until_running(*starts)
+        assert list(project.up(env={"TFDEPLOY_WAIT": "0"}).steps()) == ["unchanged"]
+        assert project.counts() == starts
+        assert project.outputs()["state"] == ("succeeded" if finished else "running")
+
+    assert_unharmed()
+    for name in lasting_resources(project, finished):
+        refused = project.call("preview", "--stack", project.stack, "--replace", f"**::{name}")
+        assert refused.exit_code != 0
+        assert f"{name} is not replaced" in refused.output
+        project.up("--replace", f"**::{name}", fails=True)
+    assert_unharmed()
+    project.up("--replace", "**::test-run", env={"TFDEPLOY_WAIT": "0"})
+    assert_unharmed()
+    leave_deletions(project)
+    project.up(env={"TFDEPLOY_WAIT": "0"})
+    assert_unharmed()
+    project.up("--replace", "**::test-worker-0", env={"TFDEPLOY_WAIT": "0"})
+    if not finished:
+        until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=project.counts)
+    starts["worker-0"] += not finished
+    if not project.folder.parent.name.startswith("toy"):  # there the other task gets its new address
+        assert_unharmed()
+    (project.folder / "counter/.gate").touch()
+    project.up(env={"TFDEPLOY_WAIT": "10m"})
+    assert project.outputs()["state"] == "succeeded"
+
+
+def lasting_resources(project: Project, finished: bool) -> list[str]:
+    """What is not replaced; the machine with the controller, as long as the run is open."""
+    if not isinstance(project, Ec2Project):
+        return ["test-id", "test-cleanup"]
+    managers = [row["machine"] for row in project.outputs()["machines"] if row["role"] == "Master"]
+    return ["test-id", "test-cleanup", "test-ssh-key", *([] if finished else managers)]
+
+
+def leave_deletions(project: Project) -> None:
+    """Leave deletions of predecessors in the state, as a failed update does."""
+    state = json.loads(project.state().read_text())
+    resources = state["checkpoint"]["latest"]["resources"]
+    kinds = tuple(f"dynamic/tfdeploy:{kind}" for kind in ("Cleanup", "Task", "Run"))
+    resources += [{**item, "delete": True} for item in resources if item["type"].endswith(kinds)]
+    project.state().write_text(json.dumps(state))
 
 
 def test_a_failed_task_says_how(project: Project) -> None:

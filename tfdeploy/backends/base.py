@@ -75,6 +75,8 @@ class TaskProps(TypedDict):
     """The task's part of `Rendered`, in one of the backend's types. Empty where tasks are processes."""
     dependencies: Mapping[str, Any]
     """What `Planner.register_dependencies` has created for it, in another one of them."""
+    is_replaced: NotRequired[bool]
+    """Of a task that is deleted: it is created again next, so it stays a task of the run."""
 
 
 class RunProps(TypedDict):

@@ -241,7 +241,7 @@ class ContainerRunner(Generic[Definition]):
     def delete_task(self, props: TaskProps) -> None:
         """Stop and remove a task; if the engine is unreachable, `delete_all` reports that."""
         with suppress(Unreachable):
-            self._remove(props["cluster"], [props["hostname"]], props["grace"])
+            self._remove(props["cluster"], [props["hostname"]], props["grace"], props.get("is_replaced", False))
 
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
@@ -250,9 +250,10 @@ class ContainerRunner(Generic[Definition]):
             if unlisted:
                 self._remove(cluster, unlisted, self.grace(cluster))
 
-    def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
-        with suppress(OSError, CallError):
-            self.controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
+    def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float, is_replaced: bool = False) -> None:
+        if not is_replaced:
+            with suppress(OSError, CallError):
+                self.controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
         self.remove_tasks(cluster, hostnames, self.stop_seconds(grace) + STOP_MARGIN)
 
     def stop_run(self, props: RunProps) -> None:

@@ -34,7 +34,7 @@ def changed_inputs(olds: dict[str, Any], news: dict[str, Any], replaces: Sequenc
     replaced = [key for key in changed if key in replaces]
     if "cluster" in replaced and same_cluster(old["cluster"], new["cluster"]):
         replaced.remove("cluster")
-    return DiffResult(changes=bool(changed), replaces=replaced, delete_before_replace=True)
+    return DiffResult(changes=bool(changed), replaces=replaced, delete_before_replace=bool(replaced))
 
 
 def is_provider() -> bool:

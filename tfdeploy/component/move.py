@@ -19,6 +19,8 @@ class Move:
     """The names of a cluster's resources, and the places that its run leaves."""
 
     prefix: str
+    here: StoredPlace | None = None
+    """What the state has of the cluster on the backend of the specification."""
     origins: tuple[StoredPlace, ...] = ()
     """Empty where no run moves."""
     lines: tuple[str, ...] = ()
@@ -50,7 +52,7 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
 
         for backend in (*(place.cluster["backend"] for place in origins), spec.backend):
             mover(backend)
-    return Move(prefix, origins)
+    return Move(prefix, stored.at(spec.backend) if stored else None, origins)
 
 
 def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Move:

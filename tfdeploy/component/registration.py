@@ -15,10 +15,12 @@ from pulumi.resource import DependencyResource
 from .. import registry
 from ..agent.json_data import JsonData
 from ..backends.backend import Backend
+from ..backends.base import same_cluster
+from ..backends.not_replaced import not_replaced
 from ..backends.planning import DependencyRequest
 from ..backends.zipapp import version
 from ..errors import TfdeployError, file_error
-from ..identity import refuse_other_name, refuse_second, register_identity
+from ..identity import identity_name, refuse_other_name, refuse_second, register_identity
 from ..plan.plan import TaskPlan
 from ..resources import Cleanup, Run, Task
 from ..spec.arg_reader import refuse_deep
@@ -164,7 +166,9 @@ def _register(
         submitted = report_installation(declaration, component)
         for archive in expired_archives(declaration):
             shutil.rmtree(archive, ignore_errors=True)
-    identity = register_identity(name, declaration.identity, component)
+    identity_opts, cleanup_opts = _kept(declaration)
+    own = pulumi.ResourceOptions(parent=component)
+    identity = register_identity(name, declaration.identity, pulumi.ResourceOptions.merge(own, identity_opts))
     move, replacement = declaration.move, declaration.rendered.replacement
     cleanup = Cleanup(
         f"{move.prefix}-cleanup",
@@ -172,7 +176,9 @@ def _register(
         declaration.inventory.place,
         [task.hostname for task in plan.tasks],
         {"volumes": spec.container.retain_volumes, "record": spec.ec2.retain_record},
-        pulumi.ResourceOptions(parent=component, depends_on=[identity, *after]),
+        pulumi.ResourceOptions.merge(
+            cleanup_opts, pulumi.ResourceOptions(parent=component, depends_on=[identity, *after])
+        ),
         move.token,
         replacement.to_dict() if replacement and replacement.machines else None,
     )
@@ -187,6 +193,22 @@ def _register(
         partial(_observe, component, declaration, tasks, submitted)
     )
     return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
+
+
+def _kept(declaration: Declaration) -> tuple[pulumi.ResourceOptions, pulumi.ResourceOptions]:
+    """The options by which Pulumi does not replace the id and `Cleanup` of a cluster that the state of the stack has."""
+    move, name = declaration.move, declaration.spec.name
+    remedy = (
+        "To train again, set another `run_id`; to create again what is gone, use `pulumi up --refresh`; to begin with another "
+        "cluster, use `pulumi destroy` and then `pulumi up`."
+    )
+    is_here = move.here is not None and same_cluster(move.here.cluster, declaration.cluster)
+    effect = f"would delete the cluster {declaration.identity.id} with its record"
+    none = pulumi.ResourceOptions()
+    return (
+        not_replaced(identity_name(name), effect, remedy) if move.here or move.origins else none,
+        not_replaced(f"{move.prefix}-cleanup", effect, remedy) if is_here else none,
+    )
 
 
 def _load_observation(backend: Backend) -> None:

@@ -13,6 +13,7 @@ from ...spec.docker import HOST
 from ...spec.ec2 import ANYWHERE, NEW, PRIVATE, PUBLIC, SSM, Ec2Spec
 from ..base import ClusterRef
 from ..docker.labels import name_prefix
+from ..not_replaced import not_replaced
 from ..zipapp import watchdog
 from . import record_bucket
 from .account_bucket import BucketFolder
@@ -46,6 +47,7 @@ class ResourceContext:
     region: str | None
     """The argument of regional resources; None where it is the provider's region."""
     opts: pulumi.ResourceOptions
+    run_is_open: bool
 
     @property
     def ec2(self) -> Ec2Spec:
@@ -82,14 +84,17 @@ def register(
     machines: Sequence[Machine],
     public_key: str,
     opts: pulumi.ResourceOptions,
+    run_is_open: bool,
 ) -> MachineSwarm:
     """Register the machines and their Swarm; `public_key` is the user's own."""
     planned = {machine.name: planned_instance(machine) for machine in machines}
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
-    context = ResourceContext(name, cluster, spec, planned, account.region_argument(cluster, provider), opts)
+    context = ResourceContext(
+        name, cluster, spec, planned, account.region_argument(cluster, provider), opts, run_is_open
+    )
     context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, planned)))
-    key = SshKey(key_name(name), opts)
+    key = SshKey(key_name(name), pulumi.ResourceOptions.merge(opts, _kept_key(context)))
     pair = aws.ec2.KeyPair(
         f"{name}-key", public_key=key.public_key, tags=context.tags(), region=context.region, opts=context.opts
     )
@@ -116,6 +121,25 @@ def register(
         [_member(machine, instances[machine.name], context.ec2.connectivity) for machine in machines],
         opts,
     )
+
+
+def _kept_key(context: ResourceContext) -> pulumi.ResourceOptions:
+    """The key pair of machines that exist is not replaced."""
+    if not any(planned.instance for planned in context.planned_instances.values()):
+        return pulumi.ResourceOptions()
+    effect, remedy = "would close the machines that accept it", "`pulumi destroy` deletes it with its machines."
+    return not_replaced(key_name(context.name), effect, remedy)
+
+
+def _kept_manager(context: ResourceContext, machine: Machine) -> pulumi.ResourceOptions:
+    """The machine of the Swarm's manager, which has the controller, is not replaced while the run is open, unless the plan says so:
+    then the record is brought home first."""
+    if machine.role != model.MASTER or not context.run_is_open or not planned_instance(machine).can_stay:
+        return pulumi.ResourceOptions(delete_before_replace=True)
+    effect = "would end the controller of a run that has not ended"
+    remedy = "Wait until the run has ended, or end it by `tfdeploy stop`. Another `instance_type` moves the run."
+    first = pulumi.ResourceOptions(delete_before_replace=False)
+    return pulumi.ResourceOptions.merge(first, not_replaced(machine.name, effect, remedy))
 
 
 def _after_key(context: ResourceContext, key: SshKey) -> pulumi.Output[str]:
@@ -316,10 +340,11 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
     planned = planned_instance(machine)
     opts = pulumi.ResourceOptions(
         replacement_trigger=planned.generation,
-        delete_before_replace=True,
-        # Other disks are another generation. After a refresh the provider would take an attached volume for one of these.
-        ignore_changes=["userData", "ebsBlockDevices"] if planned.can_stay else [],
+        # Other disks are another generation. After a refresh the provider would take an attached volume for one of these. The name of
+        # the key pair counts when a machine boots: another pair, where that was deleted in EC2, replaces none.
+        ignore_changes=["userData", "ebsBlockDevices", "keyName"] if planned.can_stay else [],
     )
+    opts = pulumi.ResourceOptions.merge(opts, _kept_manager(context, machine))
     market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if planned.request.spot else None
     return aws.ec2.Instance(
         machine.name,

@@ -83,9 +83,13 @@ class LocalTaskRunner:
 
     def delete_task(self, props: TaskProps) -> None:
         """Stop and remove the launcher."""
-        places = Places(props["cluster"]["home"])
-        if not other_machine(places):
-            self._remove(places, props["token"], [props["hostname"]])
+        places, hostname = Places(props["cluster"]["home"]), props["hostname"]
+        if other_machine(places):
+            return
+        if props.get("is_replaced"):
+            Supervisor(places).remove(hostname, _stop_seconds(Record(places.record).current()))
+        else:
+            self._remove(places, props["token"], [hostname])
 
     def submit_run(self, props: RunProps) -> RunOutputs:
         """Install the requirements, submit code, secrets and run, and start the launchers that have exited."""

@@ -48,7 +48,9 @@ class Ec2MachineProvider:
         from ..resources import register
 
         key = ssh.public_key(request.spec)
-        return register(request.name, request.cluster, request.spec, request.plan.needed_machines, key, request.opts)
+        run, needed = request.inventory.run, request.plan.needed_machines
+        is_open = run is not None and run.result is None
+        return register(request.name, request.cluster, request.spec, needed, key, request.opts, is_open)
 
     def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
         """What EC2 and the Swarm report, what the machines cost, and which of them could not boot. The ledger of costs gets the

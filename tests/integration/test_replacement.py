@@ -1,0 +1,147 @@
+"""What replaces a resource of a cluster does not delete it, whatever makes Pulumi replace it (`tests/contract` has each backend)."""
+
+import json
+
+import pytest
+
+from tests.integration.conftest import PROGRAM, Project
+
+GATED = """\
+import os, pathlib, time
+folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
+counter = folder / hostname
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+while not (folder / ".gate").exists():
+    time.sleep(0.1)
+"""
+JOB = (
+    'command=["python", "train.py"], code="code", workers=2, wait="0", '
+    'env={"COUNTER": __import__("os").environ["COUNTER"]}'
+)
+TRANSFORM = """\
+from pulumi.runtime import register_resource_transform
+
+def deleted_first(args):
+    more = pulumi.ResourceOptions(delete_before_replace=True)
+    return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, more))
+
+register_resource_transform(deleted_first)
+"""
+REFUSED = ("test-id", "test-cleanup")
+WORKERS = ("worker-0", "worker-1")
+
+
+@pytest.fixture
+def training(project: Project) -> Project:
+    """A cluster that trains until the file `.gate` exists."""
+    project.write(JOB, GATED)
+    project.up()
+    project.until_running(*WORKERS)
+    return project
+
+
+def finish(project: Project) -> None:
+    """Have the run succeed, which has not started its tasks again meanwhile."""
+    (project.folder / "counter/.gate").touch()
+    project.up(env={"TFDEPLOY_WAIT": "5m"})
+    assert project.outputs()["state"] == "succeeded"
+
+
+def assert_nothing_begins(project: Project, starts: dict[str, int]) -> None:
+    """One more update changes nothing, and no task starts."""
+    assert list(project.up().steps()) == ["unchanged"]
+    assert project.counts() == starts
+
+
+def edit(project: Project, kind: str, **members: object) -> None:
+    """Add members to the dynamic resources of this kind in the state; with `delete` to copies of them."""
+    state = json.loads(project.state().read_text())
+    resources = state["checkpoint"]["latest"]["resources"]
+    named = [item for item in resources if item["type"].endswith(f"/tfdeploy:{kind}")]
+    assert named
+    if "delete" in members:
+        resources += [{**item, **members} for item in named]
+    else:
+        for item in named:
+            item.update(members)
+    project.state().write_text(json.dumps(state))
+
+
+def replaced(project: Project, name: str) -> tuple[str, ...]:
+    """The options that replace a resource."""
+    (urn,) = {item["urn"] for item in project.resources() if item["urn"].endswith(f"::{name}")}
+    return "--replace", urn
+
+
+def test_what_would_delete_the_cluster_is_refused_in_preview_and_update(training: Project) -> None:
+    for finished in (False, True):
+        for name in REFUSED:
+            preview = training.call("preview", "--stack", training.stack, *replaced(training, name))
+            assert preview.exit_code != 0
+            assert f"{name} is not replaced" in preview.output
+            assert "Nothing was deleted" in training.up(*replaced(training, name), fails=True).output
+        assert "is not replaced" in training.up("--replace", "**", fails=True).output
+        later = training.up("--replace", "**test-cleanup", "--continue-on-error", fails=True)
+        assert "deleted" not in later.steps()
+        assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
+        if not finished:
+            training.until_running(*WORKERS)
+            finish(training)
+    assert training.outputs()["state"] == "succeeded"
+    training.destroy()
+
+
+@pytest.mark.parametrize("finished", [False, True], ids=["open", "finished"])
+def test_a_tainted_resource(training: Project, finished: bool) -> None:
+    starts = dict.fromkeys(WORKERS, 1)
+    if finished:
+        finish(training)
+    edit(training, "Cleanup", taint=True)
+    refused = training.up(fails=True).output
+    (remedy,) = {line.split("`")[3] for line in refused.splitlines() if line.strip().startswith("error: before hook")}
+    urn = remedy.removeprefix("pulumi state untaint ").strip("'")
+    assert training.call("state", "untaint", "--yes", "--stack", training.stack, urn).exit_code == 0
+    edit(training, "Run", taint=True)
+    edit(training, "Task", taint=True)
+    assert training.up().steps()["replaced"] == 3
+    if not finished:
+        starts = dict.fromkeys(WORKERS, 2)
+        training.until_running(*WORKERS)
+    assert_nothing_begins(training, starts)
+    finish(training)
+    assert training.counts() == starts
+    training.destroy()
+
+
+def test_a_transform_by_which_predecessors_are_deleted_first(training: Project) -> None:
+    training.write(JOB, GATED, TRANSFORM + PROGRAM)
+    preview = training.call("preview", "--stack", training.stack, *replaced(training, "test-cleanup"))
+    assert preview.exit_code != 0
+    assert "test-cleanup is not replaced" in preview.output
+    training.up(*replaced(training, "test-run"))
+    training.until_running(*WORKERS)
+    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
+    finish(training)
+    training.destroy()
+
+
+@pytest.mark.parametrize("kind", ["Cleanup", "Task", "Run"])
+def test_a_deletion_that_a_failed_update_has_left_deletes_no_successor(training: Project, kind: str) -> None:
+    edit(training, kind, delete=True)
+    training.up()
+    assert not any(item.get("delete") for item in training.resources())
+    training.until_running(*WORKERS)
+    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
+    finish(training)
+    edit(training, kind, delete=True)
+    training.up()
+    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
+    assert training.outputs()["state"] == "succeeded"
+    edit(training, kind, delete=True)
+    training.destroy()
+
+
+def test_destroy_that_runs_the_program_deletes_all(training: Project) -> None:
+    done = training.call("destroy", "--run-program", "--yes", "--skip-preview", "--stack", training.stack)
+    assert done.exit_code == 0, done.output
+    training.assert_nothing_left()
