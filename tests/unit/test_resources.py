@@ -18,7 +18,7 @@ from tfdeploy.backends import move_record
 from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.errors import SpecError, Unreachable
 from tfdeploy.report.expected import expected_state
-from tfdeploy.resources import RunProvider, TaskProvider, _final
+from tfdeploy.resources import CleanupProvider, RunProvider, TaskProvider, _final
 from tfdeploy.spec.environment import SecretText
 
 CANARY = "canary-91b2aa"
@@ -149,3 +149,63 @@ def test_a_run_that_moves_is_submitted_in_each_update() -> None:
     news = {"cluster": {"id": "a", "backend": "local", "home": "/x"}, "moved_from": [{"id": "a"}]}
     assert RunProvider().diff("", news, news).changes
     assert not RunProvider().diff("", news, {"cluster": news["cluster"]}).changes
+
+
+DYNAMIC = {
+    "Cleanup": CleanupProvider,
+    "Run": RunProvider,
+    "Task": TaskProvider,
+}
+
+
+def own(kind: str, **args: Any) -> dict[str, Any]:
+    """The inputs of a resource of each kind."""
+    more = {"hostname": "worker-0"} if kind == "Task" else {"retain": {"volumes": False, "record": False}}
+    return {**props(**args), "place": {"id": ""}, **more}
+
+
+@pytest.fixture
+def deleted(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is deleted at the place; the provider's process is new."""
+    monkeypatch.setattr(resources, "_declared", {})
+    monkeypatch.setattr(resources, "_store_outcomes", lambda _: None)
+    monkeypatch.setattr(resources, "load", lambda _: SimpleNamespace(runner=runner, machine_provider=None))
+    calls: list[str] = []
+    runner.stop_run = lambda _: calls.append("Run")  # type: ignore[method-assign]
+    runner.delete_all = lambda *_: calls.append("Cleanup") or ""  # type: ignore[attr-defined]
+    runner.create_task = lambda _: {"created_at": "now"}  # type: ignore[attr-defined]
+    runner.delete_task = lambda task: calls.append(f"Task {task['is_replaced']}")  # type: ignore[attr-defined]
+    return calls
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+def test_what_the_program_has_is_not_deleted(kind: str, deleted: list[str]) -> None:
+    """By a deletion that an earlier update has left, and by one of a predecessor of what was created."""
+    mine, provider = own(kind), DYNAMIC[kind]()
+    assert provider.check(mine, mine).inputs == mine
+    provider.delete("", mine)
+    provider.check({}, mine)
+    provider.create(mine)
+    DYNAMIC[kind]().delete("", {**mine, "token": "of its predecessor"})
+    assert deleted == []
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+def test_what_the_program_does_not_have_is_deleted(kind: str, deleted: list[str]) -> None:
+    mine, provider = own(kind), DYNAMIC[kind]()
+    elsewhere = {**mine, "cluster": {**mine["cluster"], "home": "/elsewhere"}}
+    provider.check(elsewhere, elsewhere)
+    provider.delete("", mine)
+    assert deleted == ["Task False" if kind == "Task" else kind]
+
+
+@pytest.mark.parametrize(("kind", "calls"), [("Cleanup", []), ("Run", []), ("Task", ["Task True"])])
+def test_only_a_task_is_deleted_before_it_is_created(kind: str, calls: list[str], deleted: list[str]) -> None:
+    mine, provider = own(kind), DYNAMIC[kind]()
+    provider.check({}, mine)
+    provider.delete("", mine)
+    assert deleted == calls
+    changed = provider.diff("", mine, {**mine, "token": "another"})
+    assert (changed.changes, changed.delete_before_replace) == (True, False), "what Pulumi makes a replacement"
+    moved = provider.diff("", mine, {**mine, "cluster": {**mine["cluster"], "home": "/elsewhere"}})
+    assert (moved.replaces, moved.delete_before_replace) == (["cluster"], True)

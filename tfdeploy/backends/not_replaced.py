@@ -1,4 +1,4 @@
-"""Resources of a cluster that Pulumi must not replace while they exist: what they stand for is found by its name, and there is one of it.
+"""Resources of a cluster that Pulumi must not replace while they exist, because a second one would have the same name.
 
 `pulumi up --replace`, `pulumi state taint`, `replace_on_changes` and the like create the new resource first. A hook refuses that, in
 the preview too, so that nothing is deleted.
