@@ -1,5 +1,7 @@
 """Pulumi's resource options on a cluster have the effect that they have on other components."""
 
+from typing import Any
+
 import pytest
 
 from tests.integration.conftest import Project
@@ -97,12 +99,50 @@ def test_a_protected_cluster_is_not_destroyed(project: Project) -> None:
     project.destroy()
 
 
-def test_what_depends_on_a_cluster_depends_on_its_run(project: Project) -> None:
-    write(project, "")
-    program = project.program / "__main__.py"
-    program.write_text(
-        program.read_text() + "pulumi.Stash('after', input='x', opts=pulumi.ResourceOptions(depends_on=[cluster]))\n"
+def write_dependent(project: Project, code: str, value: str, more: str = "") -> None:
+    """A program in which a resource depends on a cluster that trains with this code."""
+    arguments = ARGUMENTS.format(argument="first") + more
+    program = f"{HEAD}cluster = TensorFlowCluster('test', {arguments})\n{EXPORTS}"
+    after = f"pulumi.Stash('after', input={value!r}, opts=pulumi.ResourceOptions(depends_on=[cluster]))\n"
+    project.write("", code, program + after)
+
+
+def dependent(project: Project) -> dict[str, Any]:
+    """What the state has of the resource that depends on the cluster; empty for nothing."""
+    return next((one for one in project.resources() if one["urn"].endswith("::after")), {})
+
+
+FAILS = "import time\ntime.sleep(1)\nraise SystemExit(3)"
+WAITS = "import time\ntime.sleep(600)"
+
+
+@pytest.mark.parametrize("more", ["", ", env={'A': pulumi.Output.from_input('b')}"], ids=["plain", "outputs"])
+def test_what_depends_on_a_cluster_is_created_after_the_success_of_its_run(project: Project, more: str) -> None:
+    write_dependent(project, FAILS, "first", more)
+    failed = project.up(fails=True)
+    assert (
+        "test: what depends on this cluster was neither created nor updated, because its run failed." in failed.output
     )
+    assert "Traceback" not in failed.output
+    assert dependent(project) == {}
+    assert project.shown()["state"] == project.outputs()["state"] == "failed"
+    write_dependent(project, "print('fine')", "second", more)
     project.up()
-    (after,) = [one for one in project.resources() if one["urn"].endswith("::after")]
-    assert "test-run" in {urn.rpartition("::")[2] for urn in after["dependencies"]}
+    assert dependent(project)["inputs"]["input"] == "second"
+    assert "test-run" in {urn.rpartition("::")[2] for urn in dependent(project)["dependencies"]}
+    write_dependent(project, FAILS, "third", more)
+    project.up(fails=True)
+    assert dependent(project)["inputs"]["input"] == "second", "it is neither updated nor deleted"
+    project.destroy()
+
+
+def test_what_depends_on_a_run_that_goes_on_is_created_where_the_update_does_not_wait(project: Project) -> None:
+    write_dependent(project, WAITS, "first", ", wait='1s'")
+    assert (
+        "test: what depends on this cluster was neither created nor updated: its run is"
+        in project.up(fails=True).output
+    )
+    assert dependent(project) == {}
+    project.up(env={"TFDEPLOY_WAIT": "0"})
+    assert dependent(project)
+    project.destroy()

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -111,25 +111,42 @@ def prepared(
 def register(component: pulumi.ComponentResource, cluster: Prepared) -> "pulumi.Output[Report]":
     """Register the resources of the cluster, at once or when its arguments are known; the report of it once they exist."""
     if cluster.declaration:
-        return _register(component, cluster.name, cluster.declaration).report
-    return _register_later(component, cluster)
+        now = _register(component, cluster.name, cluster.declaration)
+        report, last = now.report, pulumi.Output.from_input(now.last)
+    else:
+        later = asyncio.ensure_future(_await_and_register(component, cluster))
+        report, last = pulumi.Output.from_input(_report_of(later)), pulumi.Output.from_input(_last_of(later))
+    component._childResources.add(_Success(report, last))
+    return report
 
 
-def _register_later(component: pulumi.ComponentResource, cluster: Prepared) -> "pulumi.Output[Report]":
-    registration = asyncio.ensure_future(_await_and_register(component, cluster))
+async def _report_of(registration: Awaitable[_Registration]) -> Any:
+    return (await registration).report
 
-    async def report() -> Any:
-        return (await registration).report
 
-    async def last() -> Any:
-        return (await registration).last
+async def _last_of(registration: Awaitable[_Registration]) -> Any:
+    return (await registration).last
 
-    # What depends on the cluster waits for its children, and they are not registered yet.
-    pending = DependencyResource("")
-    pending.__dict__["urn"] = pulumi.Output.from_input(last())
-    component._childResources.add(pending)
-    result: pulumi.Output[Report] = pulumi.Output.from_input(report())
-    return result
+
+class _Success(DependencyResource):
+    """A child of the cluster for what depends on it: Pulumi awaits the URN of each child before it creates that."""
+
+    def __init__(self, report: "pulumi.Output[Report]", last: "pulumi.Output[str | None]") -> None:
+        super().__init__("")
+        self._awaited = (report, last)
+
+    @property
+    def urn(self) -> pulumi.Output[str]:
+        """The URN of the last resource of the cluster once its run has succeeded. It is computed only where something depends on it:
+        an Output that fails ends the program."""
+
+        def checked(values: Sequence[Any]) -> Any:
+            report, last = values
+            if report.withheld:
+                raise pulumi.RunError(report.withheld)
+            return last
+
+        return pulumi.Output.all(*self._awaited).apply(checked)
 
 
 async def _await_and_register(component: pulumi.ComponentResource, cluster: Prepared) -> _Registration:

@@ -104,12 +104,12 @@ _PROGRAM_REMEDIES = (
     ),
     (
         r"Collective ops must be configured at program startup",
-        "Create the strategy before any tensor, dataset or model: let `MultiWorkerMirroredStrategy()` be the first call of TensorFlow.",
+        "Create the strategy before any tensor, dataset or model.",
     ),
     (
         r"Failed to connect to remote host: Connection refused",
         (
-            "The program called a task that does not listen yet, or has ended: `tfdeploy events` shows which. If it only began too early, "
+            "The program called a task that does not listen yet, or has ended: `tfdeploy events` shows which. If it began too early, "
             '`restart={{"on": ["signal", "1"]}}` starts it again.'
         ),
     ),

@@ -76,6 +76,8 @@ class Report:
     """When the run was submitted, in seconds since 1970; 0 if there is none."""
     last_seen: float = 0.0
     """When its last task ended, or the time of this report, likewise."""
+    withheld: str = ""
+    """Of an update: why what depends on the cluster is not created; empty where it is."""
     time_left: str = ""
     """After the success of the run, which workers are waited for, whether the evaluator is, and for how long at most."""
 

@@ -18,7 +18,7 @@ import pulumi
 from ..agent.polling import pause_after
 from ..agent.record.record import RecordFormatError, ViewRequest
 from ..agent.record.stored_artifact import CHECKPOINT
-from ..agent.run_state import FAILED, RUNNING, SUCCEEDED, TENSORBOARD, UNKNOWN
+from ..agent.run_state import FAILED, RUNNING, STOPPED, SUCCEEDED, TENSORBOARD, UNKNOWN
 from ..backends.backend import Backend
 from ..backends.base import ClusterRef
 from ..errors import BackendError
@@ -193,7 +193,24 @@ async def observed(watch: Watch, submitted_at: str | None) -> Report:
     if watch.way_back and latest.state == FAILED:
         raise pulumi.RunError(_not_arrived(watch, latest))
     _log_result(watch, latest, is_new=not first.decided or submitted >= watch.begun)
-    return latest
+    return replace(latest, withheld=_withheld(watch.spec, latest))
+
+
+def _withheld(spec: ClusterSpec, latest: Report) -> str:
+    """Why what depends on the cluster is not created; empty where it is: after the success of the run, where all tasks serve, and where
+    the update does not wait for a run that may still succeed."""
+    what = f"{spec.name}: what depends on this cluster was neither created nor updated"
+    if latest.decided:
+        return (
+            ""
+            if latest.state == SUCCEEDED
+            else f"{what}, because its run {'was ' * (latest.state == STOPPED)}{latest.state}."
+        )
+    if spec.wait == 0 or over(spec, latest):
+        return ""
+    remedy = "Run `pulumi up` when it has succeeded, or set a longer `wait`."
+    other = "What does not need its success takes an output, such as `endpoints`, instead of `depends_on`."
+    return f"{what}: its run is still {latest.state} after `wait`. {remedy} {other}"
 
 
 async def _arrived(watch: Watch, submitted: float) -> None:

@@ -51,13 +51,13 @@ def test_a_view_has_more_lines_of_a_task_that_failed(record: Record) -> None:
     world = World(workers=2, restart={"maximum": 0})
     world.come()
     for name in ("worker-0", "worker-1"):
-        for number in range(FAILURE_LINES + 50):
+        for number in range(450):
             say(record, world, name, f"line {number}")
     world.exit("worker-1", 3)
     logs = record.view(ViewRequest(5), world.job).logs
-    assert [line.text for line in logs["worker-0"]] == [f"line {number}" for number in range(245, 250)]
-    assert len(logs["worker-1"]) == FAILURE_LINES
-    assert logs["worker-1"][-1].text == "line 249"
+    assert [line.text for line in logs["worker-0"]] == [f"line {number}" for number in range(445, 450)]
+    assert len(logs["worker-1"]) == FAILURE_LINES == 400
+    assert logs["worker-1"][-1].text == "line 449"
 
 
 def test_before_the_first_run_there_is_none(record: Record) -> None:

@@ -9,7 +9,7 @@ from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
 from tfdeploy.agent.control.until_metrics import LoggedValue, note_problems
-from tfdeploy.agent.record.record import FAILURE_LINES, StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems
 from tfdeploy.report.update_wait import _last_lines
@@ -148,48 +148,6 @@ NOISE = (
 )
 def test_the_line_of_the_error_is_first_and_noise_is_left_out(stderr: str, lines: list[str]) -> None:
     assert lines_of(stderr) == lines
-
-
-PER_REPLICA = (
-    "ValueError: Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 28, 28, 1), dtype=float32, numpy=\n"
-    + "         [0.],\n" * 300
-    + "         [0.]]]], shape=(16, 28, 28, 1), dtype=float32)>\n"
-    "}) with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor."
-)
-"""Keras 3 under MultiWorkerMirroredStrategy, with images: a message of 310 lines."""
-
-
-@pytest.mark.parametrize(
-    ("error", "remedy"),
-    [
-        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'estimator'", "have no Estimator"),
-        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'contrib'", "no `tf.contrib`"),
-        (PER_REPLICA, 'set `requirements=["tf_keras"]`'),
-        (
-            "absl.flags._exceptions.DuplicateFlagError: The flag 'log_dir' is defined twice. First from absl.logging, second from "
-            "train.py. Description from first occurrence: directory to write logfiles into",
-            "absl.logging defines the flag log_dir too: rename it in the program, and in `command`.",
-        ),
-        ("RuntimeError: Collective ops must be configured at program startup", "Create the strategy before any tensor"),
-        (
-            "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:\n\nFrom /job:worker/replica:0/task:0:\n"
-            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:39882: Failed to connect to remote host: Connection "
-            "refused\nAdditional GRPC error information from remote target /job:worker/replica:0/task:0 while calling "
-            "/tensorflow.WorkerService/RunGraph:",
-            '`restart={"on": ["signal", "1"]}` starts it again.',
-        ),
-    ],
-)
-def test_an_error_of_tensorflow_has_a_remedy_whatever_is_printed_after_it(error: str, remedy: str) -> None:
-    stderr = f"{TRACEBACK.rpartition('ValueError')[0]}{error}\n{NEVER_USED}"
-    lines, advised = cause(stderr)
-    assert remedy in advised
-    assert lines[0] == error.partition("\n")[0]
-
-
-def test_a_long_message_is_read_and_its_end_is_enough_for_its_remedy() -> None:
-    assert len((TRACEBACK + PER_REPLICA + NEVER_USED).splitlines()) < FAILURE_LINES
-    assert 'set `requirements=["tf_keras"]`' in cause(PER_REPLICA.rpartition("\n")[2])[1]
 
 
 def test_of_many_lines_the_error_and_the_last_ones_are_shown() -> None:
