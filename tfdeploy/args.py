@@ -433,8 +433,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     checkpoint_upload_interval: pulumi.Input[str]
     """While the run trains, its newest complete checkpoint is stored with the record when it has changed, at most once in this
     time. A task with an empty `train_dir` continues from it. It is the one that TensorFlow's file `checkpoint` names where the chief
-    runs, else worker 0. "0": only when the run ends. The default is "5m" where machines can be lost (on "ec2", and on "docker" with
-    several machines), else "0". A change is not a new run."""
+    runs, else worker 0. "0": only when the run ends. The default is "5m" where machines can be lost (on "ec2" and "kubernetes", and on
+    "docker" with several machines), else "0". A change is not a new run."""
 
     context: pulumi.Input[Mapping[str, Any]]
     """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""
@@ -485,10 +485,10 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     backend: pulumi.Input[Backend]
     """Where tasks run. "local": processes on this machine. "docker": containers on a Docker Swarm. "ec2": containers on
-    EC2 instances that are created for the cluster."""
+    EC2 instances that are created for the cluster. "kubernetes": pods of a Kubernetes cluster that exists."""
 
     container: ContainerArgs
-    """Settings of containers, for the backends "docker" and "ec2"."""
+    """Settings of containers, for the backends "docker", "ec2" and "kubernetes"."""
 
     docker: DockerArgs
     """Settings of the backend "docker"."""

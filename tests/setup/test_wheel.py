@@ -170,18 +170,19 @@ def test_its_programs_answer(user: User) -> None:
 def test_readmes_quick_start_works_as_it_is_typed(user: User, tmp_path: Path) -> None:
     """With real TensorFlow, without an account of Pulumi, and Pulumi looks for no plugin."""
     (typed,) = [block for block in blocks(ROOT / "README.md", "console") if block.heading == "Quick start"]
-    assert typed.commands[0].startswith("pulumi login --local && export ")
+    (own,) = [block for block in blocks(ROOT / "README.md", "bash") if block.heading == "Quick start"]
+    _, login = own.commands
+    assert login.startswith("pulumi login --local && export ")
     assert typed.commands[-1] == "pulumi destroy"
     program = programs.write(tmp_path / "digits", programs.TRAINING)
     # Pulumi's own variable for `--yes`, so that the commands are those of README. Only the login is in another folder.
     prepared = (
         f"unset PULUMI_BACKEND_URL PULUMI_CONFIG_PASSPHRASE; export PULUMI_SKIP_CONFIRMATIONS=true; cd '{program}'"
     )
-    login, *steps = typed.commands
     login = login.replace("--local", f"file://{user.folder}/home")
     try:
         with plugin_server() as server:
-            done = user.bash("\n".join([prepared, login, "set -ex", *steps]), program, **server.env)
+            done = user.bash("\n".join([prepared, login, "set -ex", *typed.commands]), program, **server.env)
         assert done.exit_code == 0, done.output
         assert server.asked == []
     finally:

@@ -103,8 +103,8 @@ def refuse_platform(name: str, platform: str) -> None:
     if not is_this_computer(name) or platform == "linux":
         return
     remedy = (
-        "Run the tasks as containers, or on machines of Amazon EC2. Both work from here: "
-        "pulumi config set tfdeploy:backend docker, or ec2."
+        "Run the tasks as containers, as pods of Kubernetes, or on machines of Amazon EC2. All work from here: "
+        "pulumi config set tfdeploy:backend docker, kubernetes or ec2."
     )
     raise SpecError("backend", f"{name!r} needs Linux, and this is {_PLATFORMS.get(platform, platform)}", remedy)
 
