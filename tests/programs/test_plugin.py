@@ -74,12 +74,16 @@ def test_a_failed_run_fails_each_update_and_one_that_does_not_wait_records_it(ya
     first = project.outputs()
     assert first["state"] == "succeeded"
     (project.program / "code" / "train.py").write_text("import sys\nprint('no luck')\nsys.exit(3)")
+    after = {"type": "pulumi:index:Stash", "properties": {"input": "a"}, "options": {"dependsOn": ["${test}"]}}
+    program = project.program / "Pulumi.yaml"
+    program.write_text(program.read_text().replace("resources: {", f'resources: {{"after": {json.dumps(after)}, '))
 
     failed = project.up(fails=True)
     assert "error: test: the run failed: worker-0 failed (exit 3); changed code, " in failed.output
     assert "starts a new run. The stack's outputs are still those of the update" in failed.output
     assert "Traceback" not in failed.output
     assert "plugin.py" not in failed.output
+    assert not [one for one in project.resources() if one["urn"].endswith("::after")]
     assert project.outputs() == first, "the outputs are those of the update before it, and `run` shows that"
     assert project.shown()["run"] != first["run"]
     (component,) = [one["outputs"] for one in project.resources() if one["type"] == "tfdeploy:index:TensorFlowCluster"]
@@ -87,7 +91,7 @@ def test_a_failed_run_fails_each_update_and_one_that_does_not_wait_records_it(ya
 
     assert "This update has started no run." in project.up(fails=True).output
     again = project.up(env={"TFDEPLOY_WAIT": "0"})
-    assert again.touched() == set()
+    assert again.touched() == {"after"}
     assert "warning: test: the run failed: worker-0 failed (exit 3);" in again.output
     outputs = project.outputs()
     assert outputs["run"] == project.shown()["run"]
