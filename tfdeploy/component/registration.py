@@ -110,6 +110,8 @@ def prepared(
 
 def register(component: pulumi.ComponentResource, cluster: Prepared) -> "pulumi.Output[Report]":
     """Register the resources of the cluster, at once or when its arguments are known; the report of it once they exist."""
+    report: pulumi.Output[Report]
+    last: pulumi.Output[Any]
     if cluster.declaration:
         now = _register(component, cluster.name, cluster.declaration)
         report, last = now.report, pulumi.Output.from_input(now.last)
@@ -131,7 +133,7 @@ async def _last_of(registration: Awaitable[_Registration]) -> Any:
 class _Success(DependencyResource):
     """A child of the cluster for what depends on it: Pulumi awaits the URN of each child before it creates that."""
 
-    def __init__(self, report: "pulumi.Output[Report]", last: "pulumi.Output[str | None]") -> None:
+    def __init__(self, report: "pulumi.Output[Report]", last: pulumi.Output[Any]) -> None:
         super().__init__("")
         self._awaited = (report, last)
 
