@@ -55,14 +55,6 @@ def nothing(*problems: str) -> ObservedState:
     return replace(sight(None, 0.0, {}), problems=problems)
 
 
-def test_what_is_missing_comes_before_what_follows_from_it() -> None:
-    lacking = replace(silent(ALL), missing=["the Service mnist", "the Secret mnist-token"])
-    first = why(lacking)[0]
-    assert first.text == "The Service mnist, the Secret mnist-token are gone or cannot be used."
-    assert first.remedy == "`pulumi up --refresh` creates them again."
-    assert "does not respond" not in " ".join(finding.text for finding in why(lacking))
-
-
 def stopped() -> World:
     made = world()
     made.stop()

@@ -337,25 +337,6 @@ def test_an_update_ends_when_nothing_of_its_cluster_is_left(
     assert [name for name, _ in failed] == ["mnist"] * was_well
 
 
-@pytest.mark.parametrize(("is_open", "wait"), [(True, "0"), (True, "600"), (False, "0")])
-def test_an_update_fails_while_something_is_missing_that_an_open_run_needs(
-    logged: list[str], monkeypatch: pytest.MonkeyPatch, is_open: bool, wait: str
-) -> None:
-    failed: list[str] = []
-    monkeypatch.setattr(update_wait, "fail_update", lambda _, reason: failed.append(reason))
-    clock = iter(range(15))  # it does not wait until the time is over
-    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
-    world = running(workers=2)
-    if not is_open:
-        world.exit("worker-0")
-        world.settle()
-    lacking = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")}, missing=["the Job mnist-worker-1"])
-    latest = finish(observed(watch([lacking], workers=2, wait=wait)[0], "2026-11-21T12:00:00+00:00"))
-    text = "The Job mnist-worker-1 is gone or cannot be used. `pulumi up --refresh` creates it again."
-    assert failed == [f"mnist: {text}"] * is_open
-    assert ("mnist-worker-1" in latest.status) is is_open
-
-
 def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
     logged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
