@@ -16,41 +16,30 @@ _PLACE = (
     "No machine fits: change `container={{'placement': …}}`, or the `cpus`, `memory` or `gpus` of {job!r}. "
     "`docker node ls` lists the machines."
 )
+_SMALLER = "lower the `memory`, `cpus` or `gpus` of {job!r} and run `pulumi up`, or "
 _KUBERNETES_REMEDIES = (
     (
         r"the API server at \S+ does not respond|no context of the kubeconfig",
         "Restore the connection, or correct `kubernetes.context` or `KUBECONFIG`, until `kubectl get pods` works.",
     ),
     (r"does not accept the login of the kubeconfig", "Log in again, until `kubectl get pods` works."),
+    (r"is forbidden: User |you may not ", "`tfdeploy rbac-policy` prints the Role that you need."),
     (
-        r"is forbidden: User |you may not ",
-        "`tfdeploy rbac-policy` prints the Role that you need.",
-    ),
-    (
-        r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull",
-        (
-            "Name an image that the nodes can pull, by `container={{'image': …}}` or "
-            "`jobs={{{job!r}: {{'container': {{'image': …}}}}}}`, and run `pulumi up`; `kubernetes.image_pull_secrets` names the login "
-            "of a registry."
-        ),
+        r"ErrImage|ImagePullBackOff|InvalidImageName",
+        "Name an image that the nodes can pull, by `container={{'image': …}}`, and run `pulumi up`. `kubernetes.image_pull_secrets` names "
+        "the login of a registry.",
     ),
     (
         r"exceeded quota|(?:maximum|minimum) \S+ usage per (?:Container|Pod)",
-        (
-            "Lower the `memory`, `cpus` or `gpus` of {job!r} and run `pulumi up`, or have the limit of the namespace raised: "
-            "Kubernetes then starts the task by itself. `kubectl describe quota,limits` shows it."
-        ),
+        f"`kubectl describe quota,limits` shows the limit: {_SMALLER}have it raised. Kubernetes then starts the task by itself.",
     ),
     (
         r"\d+/\d+ nodes are available",
-        (
-            "No node fits: lower the `memory`, `cpus` or `gpus` of {job!r}, change `kubernetes.node_selector`, or add a node, where "
-            "Kubernetes then starts the task by itself. `kubectl describe nodes` shows what they have."
-        ),
+        f"No node fits, see `kubectl describe nodes`: {_SMALLER}change `kubernetes.node_selector`, or add a node.",
     ),
     (
         r"FailedMount",
-        "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. Kubernetes then starts the task by itself.",
+        "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. The task then starts by itself.",
     ),
     (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
 )
