@@ -26,8 +26,7 @@ _KUBERNETES_REMEDIES = (
     (r"is forbidden: User |you may not ", "`tfdeploy rbac-policy` prints the Role that you need."),
     (
         r"ErrImage|ImagePullBackOff|InvalidImageName",
-        "Name an image that the nodes can pull, by `container={{'image': …}}`, and run `pulumi up`. `kubernetes.image_pull_secrets` names "
-        "the login of a registry.",
+        "Name an image that the nodes can pull, by `container={{'image': …}}`, and a login by `kubernetes.image_pull_secrets`.",
     ),
     (
         r"exceeded quota|(?:maximum|minimum) \S+ usage per (?:Container|Pod)",
@@ -39,7 +38,7 @@ _KUBERNETES_REMEDIES = (
     ),
     (
         r"FailedMount",
-        "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. The task then starts by itself.",
+        "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. The task then starts.",
     ),
     (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
 )
