@@ -109,16 +109,15 @@ def make_private(folder: Path) -> None:
         make_private(state_folder())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()
-        if status.st_uid == os.getuid() and not folder.is_symlink():
-            folder.chmod(0o700)
-            return
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
         remedy = "Set HOME, or XDG_STATE_HOME, to a folder that you can write to."
         raise BackendError(f"the folder {folder} cannot be created: {error.strerror}. {remedy}") from None
-    raise BackendError(f"{folder} belongs to another user (uid {status.st_uid}). Remove it.")
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or folder.is_symlink():
+        raise BackendError(f"{folder} belongs to another user (uid {status.st_uid}). Remove it.")
+    folder.chmod(0o700)
 
 
 def output_files() -> list[Path]:

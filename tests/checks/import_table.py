@@ -259,6 +259,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.stack_config": ("pulumi",),
     "backends.validate": ("packaging",),
     "backends.local": ("packaging", "psutil", "supervisor"),
+    "backends.local.gpus": ("psutil", "pulumi", "supervisor"),  # the program that plans several clusters
     "backends.local.planner": ("packaging", "psutil", "pulumi", "supervisor"),  # pulumi for type checkers only
     "backends.docker": ("docker", "pulumi", "pulumi_docker", "requests"),
     "backends.kubernetes": ("kubernetes", "pulumi", "urllib3", "websocket", "yaml"),

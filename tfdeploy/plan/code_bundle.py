@@ -92,10 +92,9 @@ def collect(where: str, folder: Path, without: Sequence[Path] = (), with_content
     suspects = []
     size = 0
     for name, path in paths.items():
-        content = _read(where, path)
-        file = ShippedFile(content, _executable(path, content))
+        file = _shipped_file(where, path)
         # Not the mode: on file systems of Windows all files have 777.
-        for part in (_name(where, name), bytes([_is_program(content)]), file.content):
+        for part in (_name(where, name), bytes([_is_program(file.content)]), file.content):
             digest.update(len(part).to_bytes(8, "big") + part)
         size += len(file.content)
         if looks_secret(name, file.content) and name not in walk.included:
@@ -154,9 +153,8 @@ def changed_files(bundle: Bundle, earlier: bytes) -> str:
     """
     with zipfile.ZipFile(io.BytesIO(earlier)) as source:
         before = {item.filename: (item.CRC, bool(item.external_attr >> 16 & 0o100)) for item in source.infolist()}
-    paths = {name: bundle.folder / name for name in bundle.files}
-    contents = {name: path.read_bytes() for name, path in paths.items()}
-    after = {name: (zlib.crc32(content), _executable(paths[name], content)) for name, content in contents.items()}
+    files = {name: _shipped_file(name, bundle.folder / name) for name in bundle.files}
+    after = {name: (zlib.crc32(file.content), file.executable) for name, file in files.items()}
     changes = [
         f"{name} {'added' if name not in before else 'removed' if name not in after else 'changed'}"
         for name in sorted({*before, *after})
@@ -171,7 +169,7 @@ def archive(bundle: Bundle) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as target:
         for name in bundle.files:
-            file = bundle.shipped.get(name) or _shipped_file(bundle.folder / name)
+            file = bundle.shipped.get(name) or _shipped_file(name, bundle.folder / name)
             item = zipfile.ZipInfo(name, _EPOCH)
             item.compress_type = zipfile.ZIP_DEFLATED
             item.external_attr = (0o755 if file.executable else 0o644) << 16
@@ -179,13 +177,9 @@ def archive(bundle: Bundle) -> bytes:
     return buffer.getvalue()
 
 
-def _shipped_file(path: Path) -> ShippedFile:
-    content = path.read_bytes()
-    return ShippedFile(content, _executable(path, content))
-
-
-def _executable(path: Path, content: bytes) -> bool:
-    return _is_program(content) or bool(path.stat().st_mode & 0o100)
+def _shipped_file(where: str, path: Path) -> ShippedFile:
+    content = _read(where, path)
+    return ShippedFile(content, _is_program(content) or bool(path.stat().st_mode & 0o100))
 
 
 def _is_program(content: bytes) -> bool:

@@ -411,12 +411,13 @@ def test_sockets_and_pipes_are_not_shipped(code: Path) -> None:
 
 
 def test_the_modes_of_files_do_not_count_and_what_can_be_started_is_executable(code: Path) -> None:
-    """On file systems of Windows all files have 777."""
     lay(code, {"run.sh": "#!/bin/sh\n"})
     before = collect("mnist", code)
-    with zipfile.ZipFile(BytesIO(archive(before))) as source:
-        modes = {item.filename: item.external_attr >> 16 for item in source.infolist()}
-    assert modes == {"run.sh": 0o755, "train.py": 0o644}
+    source = zipfile.ZipFile(BytesIO(archive(before)))
+    assert {item.filename: item.external_attr >> 16 for item in source.infolist()} == {
+        "run.sh": 0o755,
+        "train.py": 0o644,
+    }
     for name in before.files:
         (code / name).chmod(0o777)
     assert collect("mnist", code).name == before.name

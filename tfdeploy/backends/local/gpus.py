@@ -90,8 +90,8 @@ def _used_gpus(home: str) -> Iterator[tuple[str, str]]:
     for folder in (state_folder() / CLUSTERS).glob("*-*"):
         places = Places(str(folder))
         if str(folder) != home and Supervisor(places).lives() and _is_open(places):
-            gpus = (gpu for settings in task_settings(places).values() for gpu in (settings.gpus or "").split(","))
-            yield from ((gpu, folder.name) for gpu in gpus if gpu)
+            for settings in task_settings(places).values():
+                yield from ((gpu, folder.name) for gpu in filter(None, (settings.gpus or "").split(",")))
 
 
 def _is_open(places: Places) -> bool:

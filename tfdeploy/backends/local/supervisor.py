@@ -10,6 +10,7 @@ import os
 import shlex
 import socket
 import sys
+import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -136,16 +137,16 @@ class Supervisor:
 
     def _call(self, method: str, *args: Any) -> Any:
         """The response to a call. Without a socket a supervisord may begin to listen, or end, within a moment."""
-        with suppress(OSError, http.client.HTTPException):
-            return self._response(method, *args)
-        socket_exists = self._places.supervisor_socket.exists
-        wait_until(lambda: socket_exists() or not self.lives(), _MOMENT_SECONDS, _PAUSE)
-        try:
-            return self._response(method, *args)
-        except (OSError, http.client.HTTPException) as error:
-            if self.lives():
-                raise self._unreachable(self._pid()) from None
-            raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
+        deadline = time.monotonic() + _MOMENT_SECONDS
+        while True:
+            try:
+                return self._response(method, *args)
+            except (OSError, http.client.HTTPException) as error:
+                if not self.lives():
+                    raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
+                if time.monotonic() > deadline:
+                    raise self._unreachable(self._pid()) from None
+            time.sleep(_PAUSE)
 
     def _response(self, method: str, *args: Any) -> Any:
         transport = _Transport(self._places.supervisor_socket)
