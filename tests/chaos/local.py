@@ -228,12 +228,23 @@ def suspend_all(cluster: LocalCluster, step: Step, running: Running | None) -> s
     return f"{count} processes are suspended for {AWAY_SECONDS} s, of which {step.seconds:.1f} s are real"
 
 
+def remove_program(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """A task's launcher, or the controller, is removed from supervisord by hand: nothing but an update starts it again."""
+    role = step.task if step.amount < 0.7 else CONTROLLER
+    if not cluster.places or not cluster.process(role):
+        return ""
+    cluster.note("cut", "*" if role == CONTROLLER else role)
+    Supervisor(cluster.places).remove(role, step.seconds)
+    return f"removed {role}"
+
+
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     "kill_program": (Kind(weight=2, tasks=True), kill_program),
     "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
     "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
     "kill_supervisord": (Kind(weight=2), partial(kill, SUPERVISORD)),
+    "remove_program": (Kind(weight=2, tasks=True), remove_program),
     "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
     "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
     "controller_away": (Kind(weight=4, touches=False), take_controller_away),

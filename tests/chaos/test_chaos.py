@@ -1,12 +1,14 @@
 """A few rounds of random faults; `python -m tests.chaos` plays more of them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.engine.fixtures import WITHOUT
 from tests.integration.conftest import ROOT
 
 
@@ -28,3 +30,10 @@ def test_local_rounds_keep_every_invariant(tmp_path: Path, number: int) -> None:
 @pytest.mark.full
 def test_a_round_on_docker_keeps_every_invariant(tmp_path: Path, engine: str) -> None:
     play(tmp_path / "log", "--backend=docker", "--seed=1", "--first=4", "--rounds=1")
+
+
+@pytest.mark.full
+def test_a_round_on_kubernetes_keeps_every_invariant(tmp_path: Path) -> None:
+    if os.environ.get(WITHOUT):
+        pytest.skip(f"needs containers, and {WITHOUT} is set")
+    play(tmp_path / "log", "--backend=kubernetes", "--seed=2", "--first=2", "--rounds=1")
