@@ -19,14 +19,18 @@ from tests.engine.cli import LABEL, DockerFailed, cache, digest, docker
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "tfdeploy-test"
-DEBIAN = f"{NAME}/debian:bookworm"
 PYTHON = f"{NAME}/slim:python"
 USER = f"{NAME}/slim:user"
 MACHINE = f"{NAME}/machine:nested"
 
 SUITE = "bookworm"
+"""Debian 12: tasks need the Python of the tests' environment, whose packages they mount."""
+
+MACHINE_SUITE = "trixie"
+"""Debian 13: machines have a newer engine than this one."""
+
 PACKAGES = ("ca-certificates", "python3", "python-is-python3")
-MACHINE_PACKAGES = ("docker.io", "iproute2", "iptables", "openssh-server", "pigz")
+MACHINE_PACKAGES = ("docker.io", "docker-cli", "iproute2", "iptables", "openssh-server", "pigz")
 NOT_NEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
 SLIM = Path(__file__).parent / "slim.py"
 UV = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
@@ -43,25 +47,25 @@ FOR_IMAGE = ["--python-version=3.11", "--python-platform=x86_64-manylinux_2_28"]
 SITE = "/usr/local/lib/python3.11/dist-packages"
 
 
-def debian_image(address: str) -> str:
+def debian_image(address: str, suite: str = SUITE) -> str:
     """Debian with its Python, as `python` and `python3`: what the other images are made of."""
-    recipe = debian_recipe()
-    with missing(address, DEBIAN, recipe) as is_missing:
+    recipe, name = debian_recipe(suite), f"{NAME}/debian:{suite}"
+    with missing(address, name, recipe) as is_missing:
         if is_missing:
-            docker(address, "import", "--change", f"LABEL {LABEL}={recipe}", debian_tar(), DEBIAN)
-    return DEBIAN
+            docker(address, "import", "--change", f"LABEL {LABEL}={recipe}", debian_tar(suite), name)
+    return name
 
 
-def debian_recipe() -> str:
+def debian_recipe(suite: str = SUITE) -> str:
     """What identifies the content of that image."""
-    return digest(SUITE, *PACKAGES, *NOT_NEEDED)
+    return digest(suite, *PACKAGES, *NOT_NEEDED)
 
 
-def debian_tar() -> Path:
+def debian_tar(suite: str = SUITE) -> Path:
     """The files of that image, in the cache."""
-    tar = cache() / f"debian-{debian_recipe()}.tar"
+    tar = cache() / f"debian-{debian_recipe(suite)}.tar"
     if not tar.exists():
-        _bootstrap(tar)
+        _bootstrap(suite, tar)
     return tar
 
 
@@ -93,7 +97,7 @@ def machine_image(address: str) -> str:
     install = (
         f"RUN {get} {' '.join(MACHINE_PACKAGES)} && rm -rf /var/lib/apt/lists /var/cache/apt /etc/ssh/ssh_host_*\n"
     )
-    return build(address, MACHINE, f"FROM {debian_image(address)}\n{install}")
+    return build(address, MACHINE, f"FROM {debian_image(address, MACHINE_SUITE)}\n{install}")
 
 
 def tensorflow_packages() -> Path:
@@ -160,11 +164,11 @@ def there(address: str, tag: str, recipe: str) -> bool:
         return False
 
 
-def _bootstrap(tar: Path) -> None:
+def _bootstrap(suite: str, tar: Path) -> None:
     """A tar of a small Debian; what is in the cache is always whole."""
     with tempfile.TemporaryDirectory(dir=tar.parent) as folder:
         system = Path(folder, "system")
-        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(system)]
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(system)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DockerFailed(f"debootstrap ended with exit code {done.returncode}:\n{done.stdout[-2000:]}")

@@ -1,6 +1,6 @@
 """What the machine's Docker engine reports about the cluster: tasks, other machines, the folder of the record.
 
-https://docs.docker.com/reference/api/engine/version/v1.41/, over the engine's own socket.
+https://docs.docker.com/reference/api/engine/, over the engine's own socket, without a version: engines refuse old ones.
 """
 
 import json
@@ -11,7 +11,6 @@ from typing import Any, Container, List, Mapping, NamedTuple, Optional
 from urllib.parse import quote
 
 SOCKET = "/var/run/docker.sock"
-_VERSION = "/v1.41"
 _TIMEOUT_SECONDS = 10.0
 _AUXILIARY = ("-controller", "-tensorboard-0")
 """The ends of the names of services that are not training tasks."""
@@ -81,7 +80,7 @@ class LocalEngine:
     def _get(self, path: str, filters: Optional[Mapping[str, List[str]]] = None, query: str = "") -> Any:
         connection = _UnixConnection(self._path)
         try:
-            connection.request("GET", f"{_VERSION}{path}?{query}filters={quote(json.dumps(filters or {}))}")
+            connection.request("GET", f"{path}?{query}filters={quote(json.dumps(filters or {}))}")
             response = connection.getresponse()
             body = response.read()
         finally:

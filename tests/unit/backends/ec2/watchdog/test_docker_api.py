@@ -51,21 +51,21 @@ class Docker:
         def labelled(found: dict[str, str]) -> bool:
             return found.keys() >= set(filters.get("label", []))
 
-        if path == "/v1.41/containers/json":
+        if path == "/containers/json":
             return 200, [
                 one for one in self.containers if labelled(one["Labels"]) and (everything or one["State"] == "running")
             ]
-        if path == "/v1.41/info":
+        if path == "/info":
             return 200, {"Swarm": {"ControlAvailable": self.is_manager, "NodeID": "m0"}}
-        if path == "/v1.41/volumes":
+        if path == "/volumes":
             return 200, {"Volumes": self.volumes and [one for one in self.volumes if labelled(one["Labels"])]}
         if not self.is_manager:
             return 503, {"message": "This node is not a swarm manager."}
-        if path == "/v1.41/nodes":
+        if path == "/nodes":
             return 200, self.nodes
-        if path == "/v1.41/services":
+        if path == "/services":
             return 200, [one for one in self.services if labelled(one["Spec"]["Labels"])]
-        if path == "/v1.41/tasks":
+        if path == "/tasks":
             return 200, [one for one in self.tasks if one["service"] in filters["service"]]
         return 404, {"message": "page not found"}
 
