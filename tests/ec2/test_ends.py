@@ -154,7 +154,7 @@ def test_a_lifetime_ends_in_training(project: Ec2Project) -> None:
     assert json.loads(project.box.run(manager, "cat", WATCHDOG))["lifetime"] == 3600.0
     limit(project, manager, "lifetime", 1.0)
     until_gone(project)
-    assert "tfdeploy: ends: lifetime of 1 s is over" in project.box.console(manager)
+    assert "tfdeploy: ends: max_lifetime of 1 s is over" in project.box.console(manager)
 
 
 def test_the_next_up_goes_on_through_ssm_and_opens_no_port_for_ssh(project: Ec2Project) -> None:

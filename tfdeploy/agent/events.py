@@ -20,6 +20,7 @@ TASK_STARTED, TASK_SUCCEEDED, TASK_FAILED, TASK_RESTARTING = (
 )
 TASK_INTERRUPTED, TASK_STOPPED, TASK_REMOVED = "task_interrupted", "task_stopped", "task_removed"
 RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
+RECORD_NOT_STORED, RECORD_STORED = "record_not_stored", "record_stored"
 LAUNCHER_PROBLEM, OUTPUT_DROPPED = "launcher_problem", "output_dropped"
 PATTERN_SLOW, PATTERN_DISABLED = "pattern_slow", "pattern_disabled"
 UNTIL_DISABLED, UNTIL_NO_NUMBER = "until_disabled", "until_no_number"

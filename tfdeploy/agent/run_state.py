@@ -273,6 +273,8 @@ class RunState(JsonData):
     """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
     undecided_since: float = 0.0
     """Since when a task that decides the result is missing and no other program trains, or since its last report after that; else 0."""
+    upload_problem: str = ""
+    """Why its machine cannot store the record where it outlives the machine; empty where it can, or need not."""
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
     moves: int = 0

@@ -175,6 +175,10 @@ class ObservedState:
     """What is wrong, in sentences: with machines, and else."""
     missing: Sequence[str] = field(default_factory=tuple)
     """What the cluster should have and does not, and nothing makes again by itself, each as a noun with its article."""
+    not_stored: str = ""
+    """Why the record is not where it outlives the machines, and what to do, in sentences; empty where it is, or need not be."""
+    unreachable_remedy: str = ""
+    """What to do where the place does not respond, beside what `problems` say."""
     installing: str = ""
     """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 

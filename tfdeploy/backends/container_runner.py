@@ -76,6 +76,8 @@ class ContainerRunner(Generic[Definition]):
     """A part of `backends.base.TaskRunner`. An engine has the functions that raise `NotImplementedError`."""
 
     engine_title: ClassVar[str] = "engine"
+    unreachable_remedy: ClassVar[str] = ""
+    """What to do where the engine does not respond."""
     unreachable: ClassVar[tuple[type[Exception], ...]] = (Unreachable,)
     """The errors of an engine that does not respond."""
 
@@ -323,5 +325,6 @@ class ContainerRunner(Generic[Definition]):
             machines=machines,
             problems=problems,
             missing=missing,
+            unreachable_remedy=self.unreachable_remedy,
             installing=installing(cluster, time.time()),
         )

@@ -265,6 +265,8 @@ def _task(facts: Facts, hostname: str, findings: Sequence[Finding]) -> list[Find
     return [Finding(hostname, f"{hostname} is {row['status']}.", wrong=is_problem)]
 
 
+_REFRESH = "If something else was deleted too, `pulumi up --refresh` creates both again."
+
 _PATIENCE = 5.0
 """So many seconds a controller or an engine is silent at most where it is started again, or misses a call."""
 
@@ -278,10 +280,13 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         machines, run = observed.machines, observed.view.run_state
         used = {task.machine for task in run.tasks.values() if task.machine} if run else set()
         if lost := sorted(name for name in used if machines.status(name) == GONE):
-            return f"{', '.join(lost)} is gone: {problems}.", f"`{heal}` creates it again, and restores the record."
+            remedy = f"`{heal}` creates it again, and restores the record. {_REFRESH}"
+            return f"{', '.join(lost)} is gone: {problems}.", remedy
         remedy = engine_remedy(problems, "")
-        remedy = remedy or "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
-        return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
+        if machines.problems and not remedy:  # they have their own
+            return f"The machines cannot be observed: {problems.rstrip('.')}.", "Running tasks are not affected."
+        remedy = remedy or observed.unreachable_remedy
+        return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected.".lstrip()
     if observed.engine is None:
         return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."
     missing, remedy = missing_text(observed)

@@ -71,11 +71,15 @@ _ERROR = re.compile(
 """The line of an error where there is no traceback: of argparse, absl, click, tfdeploy or C++."""
 
 
+RECORD = "record"
+"""What a finding about the record is about."""
+
+
 class Finding(NamedTuple):
     """One or two sentences about a task, a machine, or the cluster."""
 
     about: str
-    """The name of the task or machine; empty for the cluster."""
+    """The name of the task or machine, or `RECORD`; empty for the cluster."""
     text: str
     remedy: str = ""
     lines: Sequence[str] = ()
@@ -364,6 +368,11 @@ def waits_for_machines(observed: ObservedState) -> list[Finding]:
             text = f"{machine} is {observed.machines.status(machine)}, and {named(names, _MAX_NAMES)} {waiting} for it:"
             findings.append(Finding(machine, f"{text} {programs} may still run there.", remedy))
     return findings
+
+
+def record_problems(observed: ObservedState) -> list[Finding]:
+    """The record that is lost with its machine."""
+    return [Finding(RECORD, observed.not_stored)] if observed.not_stored else []
 
 
 def _wait_remedy(run: RunState, task: TaskState) -> str:

@@ -17,7 +17,7 @@ from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds
 from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .program_problems import Failure, Finding, failures, program_problems, waits_for_machines
+from .program_problems import Failure, Finding, failures, program_problems, record_problems, waits_for_machines
 from .tables import status_text
 
 SILENT_SECONDS = 15.0
@@ -63,8 +63,8 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     problems: list[Finding] = field(default_factory=list)
-    """Tasks that wait for a machine, or for a peer, that does not respond, workers that never trained, and metrics that no condition of
-    `until` can be decided by."""
+    """Tasks that wait for a machine, or for a peer, that does not respond, workers that never trained, metrics that no condition of
+    `until` can be decided by, and a record that is lost with its machine."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
     artifacts: list[ArtifactRow] = field(default_factory=list)
@@ -90,10 +90,10 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
     machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
-    failed, waits = failures(observed), waits_for_machines(observed)
+    failed, waits = failures(observed), [*waits_for_machines(observed), *record_problems(observed)]
     left = _time_left(run_state, observed)
     sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
-    sentences += "".join(f"\n{wait.text} {wait.remedy}" for wait in waits)
+    sentences += "".join(f"\n{wait.text} {wait.remedy}".rstrip() for wait in waits)
     timed = {
         task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
         for task in expected.tasks

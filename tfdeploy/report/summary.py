@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
 from ..units import dollars, named, text_of_seconds, text_of_size, wrapped
+from .program_problems import RECORD
 from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
 from .report import Report, metric_text
 from .tables import kind
@@ -43,9 +44,9 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     if is_running:
         detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
         lines += wrapped(f"Run running for {took}{f': {detail}' if detail else ''}.", width)
-        machines = {row["machine"] for row in report.machines}
-        for wait in [problem for problem in report.problems if problem.about in machines]:
-            lines += wrapped(f"{wait.text} {wait.remedy}", width)
+        lasting = {RECORD, *(row["machine"] for row in report.machines)}
+        for wait in [problem for problem in report.problems if problem.about in lasting]:
+            lines += wrapped(f"{wait.text} {wait.remedy}".rstrip(), width)
     elif with_cause:
         lines += wrapped(report.sentences, width)
     return "\n".join(lines)

@@ -21,7 +21,7 @@ KINDS = {
     states.SUCCEEDED: "good",
     states.STOPPED: "over",
     REMOVED: "over",
-    **dict.fromkeys((*states.DEAD, states.UNREACHABLE, "rejected", "gone", "left over"), "bad"),
+    **dict.fromkeys((*states.DEAD, states.UNREACHABLE, "rejected", "gone", "not created", "left over"), "bad"),
     states.UNKNOWN: "wait",
     "pulling": "start",
     "connected": "good",

@@ -97,6 +97,9 @@ NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
 LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines=ObservedMachines({"box": "gone"}))
 AWAY = ObservedMachines({"box": "unreachable (heartbeat failure)"}, remedies={"box": lost_remedy("box")})
+EXPIRED_LOGIN = "AWS: the login of profile ml has expired. Run `aws sso login --profile ml`."
+EXPIRED = replace(silent(None, EXPIRED_LOGIN), machines=ObservedMachines(others="unknown", problems=(EXPIRED_LOGIN,)))
+NOT_STORED = replace(sight(world(), engine=ALL), not_stored="The record cannot be stored in s3://records/mnist (403).")
 SILENT = replace(sight(world(), engine=ALL), machines=AWAY)
 FAILED_BOOT = ObservedMachines(failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
 BOOT = replace(sight(waiting(), engine={}), machines=FAILED_BOOT)

@@ -11,6 +11,7 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, sight, w
 from tests.unit.snapshots import case, section
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.report.program_problems import Finding
 from tfdeploy.report.remedies import engine_remedy, exit_remedy
 
@@ -25,8 +26,15 @@ CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "the start timeout has passed": (cases.with_engine(sight(cases.overdue()), ps_0=cases.rejected()), {}),
     "a task is restarting": (sight(cases.restarting(), engine=ALL), {}),
     "no supervisord": (cases.silent(None), {}),
-    "no engine": (cases.silent(None, "ssh://box does not answer"), {}),
     "an object is missing": (replace(cases.silent(ALL), missing=["the Service mnist"]), {}),
+    "no engine": (
+        replace(
+            cases.silent(None, "ssh://box does not answer"), unreachable_remedy=DockerTaskRunner.unreachable_remedy
+        ),
+        {},
+    ),
+    "a login has expired": (cases.EXPIRED, {}),
+    "the record cannot be stored": (cases.NOT_STORED, {}),
     "no controller": (cases.silent(ALL), {}),
     "the controller's image is missing": (cases.silent(ALL, f"the controller is rejected: {NO_IMAGE}"), {}),
     "a machine is gone": (cases.LOST, {}),

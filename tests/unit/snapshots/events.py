@@ -116,6 +116,8 @@ def faulty() -> World:
             Event(kinds.LAUNCHER_PROBLEM, task="worker-0", reason="cannot store its output: No space left on device"),
             Event(kinds.OUTPUT_DROPPED, task="worker-0", count=4_096),
             Event(kinds.RECORD_DELAYED, delay=12.4, reason="No space left on device", count=3),
+            Event(kinds.RECORD_NOT_STORED, reason="PUT mnist-id/record/current.json: 404 NoSuchBucket"),
+            Event(kinds.RECORD_STORED),
             Event(kinds.RECORD_DAMAGED, reason="events.jsonl", count=2),
             Event(kinds.PATTERN_SLOW, task="worker-0", state="accuracy", reason=_SLOW),
             Event(kinds.PATTERN_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),

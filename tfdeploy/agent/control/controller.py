@@ -259,7 +259,8 @@ class Controller:
             now = self._now()
             self._record.touch(now)
             if self._run is not None:
-                self._journal.add(self._run.spec.id, self._upload_calls.expire(self._run, now), now)
+                happened = [*self._upload_calls.expire(self._run, now), *self._journal.note_upload(self._run, now)]
+                self._journal.add(self._run.spec.id, happened, now)
             self._save(now)
 
     def seconds_until_tick(self) -> float:

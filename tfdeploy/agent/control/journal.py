@@ -11,6 +11,9 @@ from ..run_state import RunState
 _MAX_UNWRITTEN = 10_000
 """How many events wait while the record cannot be written, as on a full disk."""
 
+_REFUSED_SECONDS = 60.0
+"""S3 may refuse an upload now and then."""
+
 
 class Journal:
     """What is not written yet: the events of a run, in their order. It survives a full disk, with a count of what was dropped."""
@@ -22,6 +25,7 @@ class Journal:
         self._dropped = 0
         self._failed_at = 0.0
         self._problem = ""
+        self._refused_at = 0.0
 
     @property
     def problem(self) -> str:
@@ -35,6 +39,16 @@ class Journal:
         excess = max(0, len(self._unwritten) - _MAX_UNWRITTEN)
         self._dropped += excess
         del self._unwritten[:excess]
+
+    def note_upload(self, run: RunState, now: float) -> List[Event]:
+        """Note whether the machine can store the record where it outlives the machine: a refusal once it lasts."""
+        problem = self._record.upload_problem()
+        self._refused_at = (self._refused_at or now) if problem else 0.0
+        problem = problem if now - self._refused_at >= _REFUSED_SECONDS else ""
+        if bool(problem) == bool(run.upload_problem):
+            return []
+        run.upload_problem = problem
+        return [Event(events.RECORD_NOT_STORED if problem else events.RECORD_STORED, reason=problem)]
 
     def failing_seconds(self, now: float) -> float:
         """For how long the record could not be written; 0 if the last try succeeded."""

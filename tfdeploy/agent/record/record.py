@@ -60,6 +60,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """Ids of runs and hostnames, which are names of folders."""
 
 _STATE_FILES = ("run_state.json", "run_state.copy")
+_UPLOAD_PROBLEM = "upload_problem"
 
 MAX_RUNS = 50
 """How many runs of a cluster are stored; the oldest are deleted first."""
@@ -147,6 +148,14 @@ class Record:
     def artifacts_folder(self, run_id: str) -> Path:
         """The folder of a run's artifacts: plain files, with the paths that they have below `train_dir`."""
         return self.run_folder(run_id) / "artifacts"
+
+    def upload_problem(self) -> str:
+        """Why the machine cannot store the record where it outlives the machine, in its words; empty where it can, or need not."""
+        path = self.folder / _UPLOAD_PROBLEM
+        with suppress(OSError):
+            text = path.read_text(errors="replace") if path.exists() else ""
+            return " ".join(re.sub("<[^>]*>", " ", text).split())  # S3 responds with XML
+        return ""
 
     def current(self) -> Optional[RunState]:
         """The current run; None before the first."""

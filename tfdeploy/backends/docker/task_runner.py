@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import ClassVar
 
 from ...agent.run_state import UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
@@ -46,6 +47,10 @@ class DockerTaskRunner(ContainerRunner[Service]):
 
     A backend that creates the machines gives its own `observe_machines`, and `engine`: how a cluster's engine is reached.
     """
+
+    unreachable_remedy: ClassVar[str] = (
+        "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
+    )
 
     def __init__(
         self,

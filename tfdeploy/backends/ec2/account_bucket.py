@@ -162,13 +162,13 @@ def write_json(bucket: BucketFolder, path: str, data: Mapping[str, object]) -> N
         _s3(bucket).put_object(**_arguments(bucket), Key=f"{bucket.folder}/{path}", Body=body)
 
 
-def has_objects(bucket: BucketFolder, prefix: str) -> bool:
-    """True when the folder has objects below this prefix."""
+def objects(bucket: BucketFolder, prefix: str) -> set[str]:
+    """The objects of the folder below this prefix, by their paths in the folder."""
+    folder = f"{bucket.folder}/"
+    pages = _s3(bucket).get_paginator("list_objects_v2").paginate(**_arguments(bucket), Prefix=f"{folder}{prefix}")
     with s3_errors(bucket):
-        listing = _none_if_not_found(
-            lambda: _s3(bucket).list_objects_v2(**_arguments(bucket), Prefix=f"{bucket.folder}/{prefix}", MaxKeys=1)
-        )
-        return bool(listing and listing["KeyCount"])
+        items = _none_if_not_found(lambda: [item for page in pages for item in page.get("Contents", [])])
+    return {str(item["Key"]).removeprefix(folder) for item in items or []}
 
 
 def delete_folder(bucket: BucketFolder) -> None:

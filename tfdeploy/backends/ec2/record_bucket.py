@@ -7,6 +7,7 @@ below the record's id, and a manifest that lists what is complete of them. This 
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
@@ -20,6 +21,7 @@ from ...agent.run_state import RunState
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ...spec.cluster import ClusterSpec
+from ...units import text_of_seconds
 from ..base import ClusterRef
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider
@@ -28,6 +30,7 @@ from . import account_bucket
 from .account_bucket import BucketFolder
 from .machine import ssh
 from .watchdog.record_upload import part_name
+from .watchdog.shutdown_rule import UNSAVED
 
 PREFIX = "record/"
 MANIFEST = f"{PREFIX}current.json"
@@ -38,6 +41,15 @@ TAGS = "cluster.json"
 
 _SHOWN = 3
 """So many of the files that cannot be downloaded are named."""
+
+FIRST_UPLOAD_SECONDS = 600.0
+"""So long after its submission the record of a run is in the bucket."""
+
+REMEDY = (
+    "`pulumi up --refresh` creates the cluster's bucket, role and instance profile again where they are gone, and has its machine "
+    "upload the whole record. Policies of your own must allow that. This computer copies the record at each `tfdeploy status`."
+)
+"""What to do about a record that is not in the bucket."""
 
 _TRIES, _PAUSE = 5, 2.0
 """How often a record is downloaded again that the manager changed during the download, and the seconds between."""
@@ -98,6 +110,32 @@ def _reader(bucket: BucketFolder, manifest: Manifest) -> Read:
         return [account_bucket.read_range(bucket, path, begin, size) or b""]
 
     return read
+
+
+def missing(cluster: ClusterRef) -> str:
+    """What the bucket does not have any more of a record that was uploaded, in words; empty where it has all, or there is none yet.
+
+    Raises:
+        SpecError, BackendError, Unreachable: the bucket cannot be read.
+    """
+    bucket, run = bucket_of(cluster), RecordCopy(cluster).record.current()
+    manifest = read_manifest(bucket)
+    if manifest is None:
+        is_late = run is not None and time.time() - run.submitted_at > FIRST_UPLOAD_SECONDS
+        is_deleted = account_bucket.read_object(bucket, TAGS) is None
+        return f"{bucket.url}/{MANIFEST} does not exist" if is_late or is_deleted else ""
+    prefix, places = f"{PREFIX}{manifest.record.record_id}/", manifest.places
+    files = [file.name for file in manifest.record.files if file.text is None and file.size]
+    lost = {prefix + part_name(name, 0, places.get(name, "")) for name in files} - account_bucket.objects(
+        bucket, prefix
+    )
+    return f"{len(lost)} of the files that {bucket.url}/{MANIFEST} lists do not exist" if lost else ""
+
+
+def not_uploaded(cluster: ClusterRef, problem: str) -> str:
+    """That the manager's machine cannot upload the record, and what to do."""
+    end = f"{text_of_seconds(UNSAVED)} after it is idle it ends without"
+    return f"The record cannot be stored in {bucket_of(cluster).url} ({problem}): {end}. {REMEDY}"
 
 
 def mark_ended(bucket: BucketFolder, record_id: str) -> None:
@@ -193,7 +231,7 @@ def retire(cluster: ClusterRef, keep: bool) -> str:
         if manifest and not manifest.ended:
             mark_ended(bucket, manifest.record.record_id)
             lines.append(f"the record is retained: {bucket.url}")
-        elif manifest is None and not account_bucket.has_objects(bucket, PREFIX):
+        elif manifest is None and not account_bucket.objects(bucket, PREFIX):
             account_bucket.delete_folder(bucket)
     except (BackendError, SpecError) as error:
         lines.append(f"the record in {bucket.url} was not changed ({error})")
@@ -225,8 +263,12 @@ class RecordBucketProvider(StackProvider):
     """Creates the bucket, and the cluster's folder in it. `Cleanup` decides whether the folder is deleted."""
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Create the bucket unless it exists, and store the cluster's tags in its folder."""
+        """Create the bucket unless it exists, store the cluster's tags in its folder, and have its machine upload the record again."""
         self._create(props)
+        cluster = props["cluster"]
+        with suppress(BackendError, SpecError):
+            if manager := ssh.read(cluster).manager:
+                ssh.run(cluster, manager, "sudo", "systemctl", "restart", "tfdeploy-watchdog")
         return CreateResult(props["bucket"], props)
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -241,8 +283,8 @@ class RecordBucketProvider(StackProvider):
         return UpdateResult(news)
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Report it as gone when S3 does not have it."""
-        return ReadResult(id_, props) if account_bucket.exists(bucket_of(props["cluster"])) else ReadResult(None, {})
+        """Report it as gone when S3 does not have all of it."""
+        return ReadResult(None, {}) if missing(props["cluster"]) else ReadResult(id_, props)
 
     def _create(self, props: dict[str, Any]) -> None:
         inputs = cast(RecordBucketProps, props)

@@ -1,10 +1,14 @@
 """Tasks on a Swarm of the cluster's own machines: docker's task runner, and what ends with the machines."""
 
+import math
+import time
 from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
+from ...agent.run_state import RunState
 from ...errors import BackendError, SpecError
 from ..base import GONE, ClusterRef, ObservedState, Retain, RunOutputs, RunProps
 from ..docker.engine.controller_client import ControllerClient
@@ -17,13 +21,21 @@ from .aws import account
 from .machine import ssh
 from .price import costs
 
+CHECK_SECONDS = 60.0
+"""An observation asks so often whether the bucket still has the record."""
+
 
 class Ec2TaskRunner(DockerTaskRunner):
     """The contract is `backends.base.TaskRunner`."""
 
+    unreachable_remedy: ClassVar[str] = (
+        "`pulumi up` creates machines that do not exist. Of one that runs, check whether `ec2.ssh_cidrs` allows this computer."
+    )
+
     def __init__(self, machine_provider: MachineProvider) -> None:
         super().__init__(machine_provider.observe, ssh.engine)
         self._machine_provider = machine_provider
+        self._checked: dict[str, tuple[float, str]] = {}
 
     def submit_run(self, props: RunProps) -> RunOutputs:
         """As on `docker`; a run with a budget gets what the machines have cost, and what they cost until they terminate."""
@@ -86,10 +98,34 @@ class Ec2TaskRunner(DockerTaskRunner):
             manager = ssh.read(cluster).manager  # not known on every computer
             statuses = [state.machines.status(manager)] if manager else state.machines.statuses.values()
             is_gone = all(status == GONE for status in statuses)
-            if is_preview or state.controller_silent_since is None or not is_gone:
+            if is_preview:
                 return state
-            try:
-                changed = record_bucket.download(cluster)
-            except (BackendError, SpecError) as error:
-                return replace(state, problems=[*state.problems, str(error)])
-            return super().observe(cluster, token, query) if changed else state
+            if state.controller_silent_since is not None and is_gone:
+                try:
+                    changed = record_bucket.download(cluster)
+                except (BackendError, SpecError) as error:
+                    return replace(state, problems=[*state.problems, str(error)])
+                state = super().observe(cluster, token, query) if changed else state
+                state = replace(state, problems=_reasons(state.view.run_state) or state.problems)
+            return replace(state, not_stored=self._not_stored(cluster, state))
+
+    def _not_stored(self, cluster: ClusterRef, state: ObservedState) -> str:
+        """Why the record is lost with the machines, and what to do. The bucket is asked once in `CHECK_SECONDS`."""
+        run = state.view.run_state
+        if run is None:
+            return ""
+        if run.upload_problem and state.controller_silent_since is None:
+            return record_bucket.not_uploaded(cluster, run.upload_problem)
+        at, text = self._checked.get(cluster["id"], (-math.inf, ""))
+        if time.monotonic() - at >= CHECK_SECONDS:
+            text = ""
+            with suppress(BackendError, SpecError):
+                text = record_bucket.missing(cluster)
+            self._checked[cluster["id"]] = time.monotonic(), text
+        return f"The record in S3 is not complete: {text}. {record_bucket.REMEDY}" if text else ""
+
+
+def _reasons(run: RunState | None) -> list[str]:
+    """Why machines have ended, as their tasks were told before."""
+    tasks = run.tasks.values() if run else ()
+    return list(dict.fromkeys(task.reason for task in tasks if task.machine_ends and task.reason))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.ec2 import account_bucket, record_bucket
 from tfdeploy.backends.ec2.aws import account
+from tfdeploy.backends.ec2.record_bucket import RecordBucketProvider
 from tfdeploy.backends.ec2.watchdog.record_upload import part_name
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError, SpecError
@@ -303,3 +305,36 @@ def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
         assert record_bucket.retire(CLUSTER, keep=False) == ""
     assert "Contents" not in s3.list_objects_v2(Bucket=where.name, Prefix=f"{FOLDER}/")
     assert account_bucket.exists(where), "other clusters use it"
+
+
+def is_gone() -> bool:
+    """Whether `pulumi up --refresh` makes the folder again."""
+    return not RecordBucketProvider().read("bucket", {"cluster": CLUSTER}).id
+
+
+def test_what_was_deleted_of_the_record_is_missing(s3: Any) -> None:
+    written(s3, 100.0, {STATE: EMPTY.encode(), LOG: b"one line"}, part=4)
+    where = record_bucket.bucket_of(CLUSTER)
+    account_bucket.write_json(where, record_bucket.TAGS, {})
+    assert record_bucket.missing(CLUSTER) == ""
+    assert not is_gone()
+    s3.delete_object(Bucket=where.name, Key=f"{FOLDER}/record/a1/{LOG}")
+    assert record_bucket.missing(CLUSTER).startswith("1 of the files")
+    assert is_gone()
+    account_bucket.delete_folder(where)
+    assert record_bucket.missing(CLUSTER) == f"{where.url}/record/current.json does not exist"
+    s3.delete_bucket(Bucket=where.name)
+    assert record_bucket.missing(CLUSTER) == f"{where.url}/record/current.json does not exist"
+    assert is_gone()
+
+
+@pytest.mark.parametrize(("age", "words"), [(60.0, ""), (700.0, "does not exist")])
+def test_a_record_that_is_not_uploaded_yet_is_not_missing(s3: Any, age: float, words: str) -> None:
+    where = record_bucket.bucket_of(CLUSTER)
+    account_bucket.create(where)
+    account_bucket.write_json(where, record_bucket.TAGS, {})
+    assert record_bucket.missing(CLUSTER) == ""
+    record = RecordCopy(CLUSTER).record
+    record.save(RunState(RunSpec("r", [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), time.time() - age))
+    assert record_bucket.missing(CLUSTER).endswith(words)
+    assert bool(record_bucket.missing(CLUSTER)) == bool(words)

@@ -2,6 +2,8 @@
 
 import datetime
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,18 @@ import pytest
 from tests.unit import props
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import CLUSTER, instance
-from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.backends.base import RunProps
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.base import ObservedMachines, ObservedState, RunProps
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.ec2 import record_bucket
-from tfdeploy.backends.ec2.aws import api
+from tfdeploy.backends.ec2 import record_bucket, task_runner
+from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import BackendError, Unreachable
+
+NOW = 1_000_000_000.0
 
 
 @pytest.mark.parametrize("is_preview", [True, False])
@@ -108,3 +113,44 @@ def test_a_run_with_a_budget_is_not_submitted_while_its_cost_is_not_known(
     with pytest.raises(BackendError, match="EC2 does not respond"):
         BACKEND.runner.submit_run(run(ec2={"budget": 20}))
     assert submitted == []
+
+
+@pytest.fixture
+def observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ObservedState]:
+    """Observes a run of which docker's task runner and the bucket report this."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(account, "of", lambda _: nullcontext())
+    monkeypatch.setattr(account, "store", lambda _: None)
+    monkeypatch.setattr(account, "account_id", lambda _: "123456789012")
+    monkeypatch.setattr(record_bucket, "download", lambda _: False)
+    monkeypatch.setattr(task_runner, "CHECK_SECONDS", 0.0)
+
+    def observe(state: RunState, missing: str = "", silent: float | None = None) -> ObservedState:
+        machines = ObservedMachines(others="gone" if silent else "connected")
+        view = RecordView(at=NOW, run_state=state)
+        found = ObservedState(NOW, view, silent, None, machines=machines, problems=["no route"] if silent else ())
+        monkeypatch.setattr(DockerTaskRunner, "observe", lambda *_: found)
+        monkeypatch.setattr(record_bucket, "missing", lambda _: missing)
+        return BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+
+    return observe
+
+
+def run_state(**changed: Any) -> RunState:
+    return replace(RunState(fleets.plan(workers=1).run, NOW), **changed)
+
+
+def test_it_is_said_that_the_record_is_not_in_the_bucket(observed: Callable[..., ObservedState]) -> None:
+    assert observed(run_state()).not_stored == ""
+    assert "is not complete" in observed(run_state(), "3 of the objects do not exist").not_stored
+    refused = observed(run_state(upload_problem="PUT: 403 AccessDenied")).not_stored
+    assert "(PUT: 403 AccessDenied)" in refused
+    assert "`pulumi up --refresh`" in refused
+
+
+def test_why_machines_have_ended_is_what_their_tasks_were_told(observed: Callable[..., ObservedState]) -> None:
+    state = run_state()
+    assert observed(state, silent=NOW).problems == ["no route"]
+    for task in state.tasks.values():
+        task.reason, task.machine_ends = "max_lifetime of 3600 s is over", True
+    assert observed(state, silent=NOW).problems == ["max_lifetime of 3600 s is over"]

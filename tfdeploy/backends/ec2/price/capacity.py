@@ -1,6 +1,7 @@
 """What a user can do when a zone has no capacity for an instance type."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
@@ -15,7 +16,7 @@ from ..machine import ssh
 from ..machine.model import InstanceType, PlannedInstance, Subnet
 from . import prices
 
-_CODE = "InsufficientInstanceCapacity"
+_CODE, _PROFILE = "InsufficientInstanceCapacity", re.compile("instance ?profile", re.IGNORECASE)
 _EXPLAINED = (Kind.LOGIN, Kind.CLOCK, Kind.PERMISSION, Kind.REGION, Kind.QUOTA, Kind.CAPACITY)
 """The kinds of errors to which Pulumi's AWS provider adds no remedy."""
 
@@ -116,6 +117,9 @@ def explanation(cluster: ClusterRef, planned: Mapping[str, PlannedInstance], nam
             return _message(region, name, planned)
         except TfdeployError as error:
             return f"{name}: no capacity for {planned[name].request.instance_type.name} now ({error})"
+    if name in planned and _PROFILE.search(text):
+        own = "correct `ec2.instance_profile` if it is your own"
+        return f"{name}: its instance profile does not exist. `pulumi up --refresh` creates the cluster's again; {own}."
     refused = provider_error(text, region)
     return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 

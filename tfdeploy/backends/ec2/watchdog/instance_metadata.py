@@ -77,7 +77,9 @@ class Metadata:
         """
         folder = f"{_LATEST}/iam/security-credentials/"
         role = self._get(folder)
-        response = json.loads((role and self._get(folder + role.splitlines()[0])) or "{}")
+        if not role:
+            raise MetadataError("no credentials for the role: the machine has no instance profile")
+        response = json.loads(self._get(folder + role.splitlines()[0]) or "{}")
         if response.get("Code") != "Success":
             raise MetadataError(f"no credentials for the role {role!r}: {response.get('Code')}")
         return Credentials(response["AccessKeyId"], response["SecretAccessKey"], response["Token"])

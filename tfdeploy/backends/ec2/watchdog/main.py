@@ -128,7 +128,7 @@ class Watchdog:
             saving=time.monotonic() - self._saving_since if self._saving_since else 0.0,
             notice=self._notice[0] if self._notice else "",
             left=self._notice[1] - now if self._notice else 0.0,
-            problem=self._errors.get("record", "").partition(": ")[2],
+            problem=self._errors.get("record", ""),
         )
 
     def _act(self, action: Action) -> None:
@@ -150,16 +150,17 @@ class Watchdog:
             self._saved = folder is None and ("volume" not in self._errors or self._engine_lost())
         if self._upload is not None and (now or self._upload.due()):
             self._saved = self._try("record", self._upload.upload, False)
+            self._upload.note_problem(self._errors.get("record", ""))
 
     def _try(self, what: str, call: Callable[[], T], default: T) -> T:
         """The value of a call; `default` when it fails. Each error is logged once."""
         try:
             value = call()
         except Exception as error:
-            message = f"{what}: {error!r}"
+            message = str(error) or repr(error)
             if self._errors.get(what) != message:
                 self._errors[what] = message
-                log(message)
+                log(f"{what}: {error!r}")
             return default
         self._errors.pop(what, None)
         return value

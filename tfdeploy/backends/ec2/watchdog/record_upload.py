@@ -43,6 +43,9 @@ _ARTIFACTS = re.compile(r"runs/([^/]+)/artifacts[./]")
 _LINKS, _MANIFEST, _LISTED = "uploading", "artifacts.json", "uploaded.json"
 """The folder of the links, the list of a run's artifacts, and the list of the record as it was uploaded last."""
 
+_PROBLEM = "upload_problem"
+"""The file by which the controller learns why uploads fail."""
+
 _LONGEST_NAME = 700
 """Bytes. S3 has 1024, with the folder of the cluster."""
 
@@ -128,6 +131,15 @@ class RecordUpload:
             raise error
         self._next = 0.0 if self._turns else time.monotonic() + (EVERY if are_whole else AT_ONCE)
         return is_new_round and are_whole and not self._turns
+
+    def note_problem(self, problem: str) -> None:
+        """Note why the upload failed; empty if it succeeded."""
+        path = self._folder / _PROBLEM
+        with suppress(OSError):
+            if problem:
+                path.write_text(problem)
+            else:
+                path.unlink()
 
     def _listed_before(self) -> Dict[str, Entry]:
         """What the watchdog before this one has listed."""

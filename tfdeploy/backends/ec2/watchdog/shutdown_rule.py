@@ -14,8 +14,8 @@ TASKS, OTHERS, RECORD = 120.0, 300.0, 120.0
 ENGINE_SILENT = 1800.0
 """How long an engine that does not respond counts as busy, where it had tasks. A restart or an upgrade takes minutes."""
 
-UNSAVED = 72 * 3600.0
-"""How long an idle manager without a lifetime tries to upload its record: the lifetime that machines have by default."""
+UNSAVED = 6 * 3600.0
+"""How long an idle manager tries to upload its record."""
 
 MARGIN = 15.0
 """How long before a spot interruption the machine shuts down by itself."""
@@ -79,10 +79,10 @@ def decide(limits: Limits, facts: MachineFacts) -> Action:
     if limits.boot and not facts.ready and facts.age >= limits.boot:
         return Action(END, f"boot failed: not ready after {limits.boot:.0f} s")
     if limits.lifetime and facts.age >= limits.lifetime:
-        return _with_problem(_on_lifetime(facts), f"lifetime of {limits.lifetime:.0f} s is over", facts)
+        return _with_problem(_on_lifetime(facts), f"max_lifetime of {limits.lifetime:.0f} s is over", facts)
     idle = limits.idle if facts.had_task else max(limits.idle, FIRST_TASK)
     if limits.idle and facts.quiet >= idle:
-        return _with_problem(_on_idle(limits, facts), f"idle for {idle:.0f} s", facts)
+        return _with_problem(_on_idle(facts), f"idle for {idle:.0f} s", facts)
     return Action(REST)
 
 
@@ -112,11 +112,9 @@ def _on_lifetime(facts: MachineFacts) -> str:
     return SAVE if not facts.saved and facts.saving < RECORD else END
 
 
-def _on_idle(limits: Limits, facts: MachineFacts) -> str:
-    """The upload of the record has no timeout but the lifetime, or `UNSAVED` where the machine has none."""
+def _on_idle(facts: MachineFacts) -> str:
     if not facts.is_manager:
         return END
     if facts.others and facts.due < OTHERS:
         return WAIT
-    is_given_up = not limits.lifetime and facts.saving >= UNSAVED
-    return END if facts.saved or is_given_up else SAVE
+    return END if facts.saved or facts.saving >= UNSAVED else SAVE

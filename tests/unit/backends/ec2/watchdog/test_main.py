@@ -126,7 +126,7 @@ def test_a_lifetime_is_counted_from_the_first_boot_and_tasks_are_told(machine: M
     assert not machine.after(400, machine.watchdog())
     care = machine.watchdog()
     assert not machine.after(600, care)
-    assert machine.notice == "lifetime of 1000 s is over\n"
+    assert machine.notice == "max_lifetime of 1000 s is over\n"
     machine.engine.seen = QUIET
     assert machine.after(5, care)
     assert machine.now == machine.start + 1005
@@ -144,7 +144,7 @@ def test_a_watchdog_that_comes_late_gives_tasks_their_time(machine: Machine) -> 
     machine.now += 2000
     care = machine.watchdog()
     assert not machine.after(110, care)
-    assert machine.notice == "lifetime of 1000 s is over\n"
+    assert machine.notice == "max_lifetime of 1000 s is over\n"
     assert machine.after(30, care)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.watchdog.made_up_machine import MANAGER, Machine, Uploads
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
 from tfdeploy.backends.ec2.watchdog.main import Watchdog
 
@@ -73,7 +74,28 @@ def test_the_console_has_why_a_manager_ends_without_its_record(machine: Machine,
     assert machine.after(5000, care)
     lines = machine.console.splitlines()
     assert "its record cannot be uploaded" in lines[0]
-    assert lines[-1].startswith("tfdeploy: ends: lifetime of 5000 s is over; its record cannot be uploaded (")
+    assert lines[-1].startswith("tfdeploy: ends: max_lifetime of 5000 s is over; its record cannot be uploaded (")
+
+
+def test_the_controller_learns_why_the_record_cannot_be_uploaded(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    happen(machine)
+    uploads.works = False
+    assert not machine.after(60, care)
+    assert Record(machine.folder / "record").upload_problem() == "S3 is away"
+    uploads.works = True
+    assert machine.after(60, care)
+    assert Record(machine.folder / "record").upload_problem() == ""
+
+
+def test_an_idle_manager_ends_after_six_hours_without_its_record(machine: Machine, uploads: Uploads) -> None:
+    care = machine.watchdog(bucket="records", lifetime=72 * 3600)
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    machine.after(5, care)
+    machine.engine.seen, uploads.works = MANAGER, False
+    happen(machine)
+    assert not machine.after(6 * 3600, care)
+    assert machine.after(200, care)
 
 
 def test_a_manager_waits_for_the_other_machines(machine: Machine, uploads: Uploads) -> None:
