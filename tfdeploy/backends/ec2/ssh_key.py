@@ -13,6 +13,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, Resource
 
+from ...errors import BackendError
 from ..base import ClusterRef
 from ..stack_config import StackProvider
 from .machine import ssh
@@ -29,7 +30,10 @@ class SshKeyProvider(StackProvider):
         with TemporaryDirectory(prefix="tfdeploy-key-") as folder:
             file = Path(folder) / "key"
             command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tfdeploy", "-f", str(file)]
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            try:
+                subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            except FileNotFoundError:
+                raise BackendError("ssh-keygen is not installed. Install it: apt install openssh-client") from None
             keys = {"public_key": file.with_suffix(".pub").read_text().strip(), "private_key": file.read_text()}
         return CreateResult(props["name"], {**props, **keys})
 

@@ -47,8 +47,9 @@ PREVIEW = {
 """It inspects, plans, validates and renders."""
 
 LOOK = {"DescribeInstances": 1}
-LOOK_AFTER_AN_END = {"DescribeInstances": 2, "GetCallerIdentity": 1, "GetObject": 1}
-"""The second call asks why machines have ended; the manager is among them, so its record is read from the bucket."""
+LOOK_AFTER_AN_END = {"DescribeInstances": 3, "GetCallerIdentity": 1, "GetObject": 1}
+"""The second call asks for the known ids of those without the cluster's tag, and the third one why they have ended; the manager is
+among them, so its record is read from the bucket."""
 
 DELETION = {
     "DescribeInstances": 2,
@@ -165,3 +166,26 @@ def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
     calls.clear()
     cleanup.delete_tagged(REGION, machines.id_tag(CLUSTER), keep_files=False)
     assert calls == DELETION
+
+
+def test_a_machine_with_another_tag_is_the_clusters_by_its_id(tmp_path: Path, calls: Counter[str]) -> None:
+    plan, _ = preview(tmp_path, 2)
+    ids = launch(plan)
+    other = [{"Key": model.CLUSTER_ID, "Value": "another"}, {"Key": model.MACHINE, "Value": "another"}]
+    account.client("ec2", REGION).create_tags(Resources=ids, Tags=other)
+    state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    assert {*state.machines.statuses.values()} == {"connecting"}
+    again, _ = preview(tmp_path, 2)
+    assert all(machines.planned_instance(machine).can_stay for machine in again.machines)
+    assert machines.manager(again.machines).name == machines.manager(plan.machines).name
+
+
+def test_a_machine_that_was_never_created_is_not_gone(tmp_path: Path, calls: Counter[str]) -> None:
+    plan, _ = preview(tmp_path, 2)
+    costs.save_plan(CLUSTER, fleets.spec(workers=2), plan)
+    statuses = BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.statuses
+    assert statuses == {machine.name: "not created" for machine in plan.machines}
+    ids = launch(plan)
+    BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    account.client("ec2", REGION).terminate_instances(InstanceIds=ids)
+    assert not BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.statuses

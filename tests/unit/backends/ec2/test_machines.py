@@ -54,7 +54,7 @@ def test_a_swarm_is_formed_after_ec2_has_terminated_what_no_longer_belongs_to_it
     asked: list[str] = []
     waited: list[str] = []
 
-    def instances(region: str, tags: dict[str, str], states: list[str]) -> list[Instance]:
+    def instances(region: str, tags: dict[str, str], states: list[str], known: list[str]) -> list[Instance]:
         asked.extend(states)
         return [PS, ending]
 

@@ -11,6 +11,7 @@ from tfdeploy.backends.ec2 import ssh_key
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.ssh_key import SshKeyProvider, find_stored_key
 from tfdeploy.backends.ec2.swarm import SwarmProvider
+from tfdeploy.errors import BackendError
 
 URN = "urn:pulumi:dev::project::tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:SshKey::mnist-ssh-key"
 
@@ -25,6 +26,12 @@ def test_each_cluster_gets_another_key_which_ec2_accepts(tmp_path: Path) -> None
     assert public.split()[:2] == first["public_key"].split()[:2]
     assert first["public_key"].startswith("ssh-ed25519 ")
     assert not SshKeyProvider().diff("", first, {"name": "mnist"}).changes
+
+
+def test_without_ssh_keygen_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BackendError, match=r"ssh-keygen is not installed\. Install it"):
+        SshKeyProvider().create({"name": "mnist"})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -180,10 +181,16 @@ def _described(region: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
         return [instance for reservation in reservations for instance in reservation["Instances"]]
 
 
-def instances(region: str, tags: Mapping[str, str], states: Sequence[str] = LIVE) -> list[Instance]:
-    """The existing instances with these tags in these states, the oldest first."""
+def instances(
+    region: str, tags: Mapping[str, str], states: Sequence[str] = LIVE, known: Sequence[str] = ()
+) -> list[Instance]:
+    """The existing instances with these tags, or with a known id, in these states, the oldest first."""
     live = {"Name": "instance-state-name", "Values": list(states)}
     described = retry_throttled(lambda: _described(region, [*tag_filters(tags), live]))
+    untagged = sorted({*known} - {item["InstanceId"] for item in described})
+    for begin in range(0, len(untagged), _MOST_VALUES):
+        ids = {"Name": "instance-id", "Values": untagged[begin : begin + _MOST_VALUES]}
+        described += retry_throttled(partial(_described, region, [ids, live]))
     return sorted(map(_instance, described), key=lambda instance: (instance.launched, instance.instance_id))
 
 

@@ -72,7 +72,7 @@ class Ec2MachineProvider:
         is_managed = any(instance.is_manager for instance in instances.values())
         statuses = {name: machine_status(instance, nodes.get(name), is_managed) for name, instance in instances.items()}
         return ObservedMachines(
-            statuses=statuses,
+            statuses=statuses if problems else {**costs.not_created(cluster), **statuses},
             others=UNKNOWN if problems else GONE,
             addresses={name: instance.public_ip for name, instance in instances.items()},
             cost=costs.current_cost(cluster),

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....errors import SpecError
 from ....paths import NO_ID, cluster_folder
@@ -71,12 +71,17 @@ def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
 
 
 def existing(cluster: ClusterRef, states: Sequence[str] = model.LIVE) -> list[Instance]:
-    """The existing instances of a cluster in these states of EC2, the oldest first.
+    """The existing instances of a cluster in these states of EC2, the oldest first: those with its tag, and those that this computer
+    knows by their ids, whatever has become of their tags.
 
     Raises:
         Unreachable: AWS does not respond.
     """
-    return api.instances(ssh.region(cluster), id_tag(cluster), states)
+    hosts = ssh.read(cluster)
+    names = {host.instance_id: name for name, host in hosts.hosts.items()}
+    found = api.instances(ssh.region(cluster), id_tag(cluster), states, [*names])
+    named = [(item, names.get(item.instance_id, "")) for item in found]
+    return [replace(item, machine=name, is_manager=name == hosts.manager) if name else item for item, name in named]
 
 
 def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:

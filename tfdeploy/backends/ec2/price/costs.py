@@ -95,6 +95,12 @@ def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> No
     _write(cluster, ledger, cost_ledger.updated(ledger, live, reasons, time.time()))
 
 
+def not_created(cluster: ClusterRef) -> dict[str, str]:
+    """The machines of the last plan of this computer of which no observation has seen an instance, and that as their status."""
+    ledger = _read(cluster)
+    return dict.fromkeys(ledger.planned.keys() - {entry.machine for entry in ledger.entries}, "not created")
+
+
 def current_cost(cluster: ClusterRef) -> ObservedCost:
     """The cost as of the last observation."""
     region, ledger, now = ssh.region(cluster), _read(cluster), time.time()
