@@ -12,6 +12,7 @@ from tests.box.cloud import Box, Instance
 from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
 from tests.integration.conftest import Call
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.base import ClusterRef, ObservedState
@@ -103,6 +104,10 @@ class Ec2Project(AwsProject):
         sight = self.look()
         names = ("test-ps-m0", "test-worker-m0", "test-worker-m1")
         return {name: sight.machines.status(name) for name in names}
+
+    def explained(self) -> str:
+        """What `tfdeploy explain` prints."""
+        return Verbs(self.program, self.env).call("explain")[1].decode()
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until a look says that these tasks run."""

@@ -4,7 +4,6 @@ import pytest
 
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import ALONE, STEPS, until_resumed
-from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.ec2.record_bucket import MANIFEST, bucket_of
 
@@ -35,12 +34,6 @@ def upload_now(project: Ec2Project) -> None:
     project.box.run(project.machine(MACHINE).id, "systemctl", "restart", "tfdeploy-watchdog")
 
 
-def explained(project: Ec2Project) -> str:
-    """What `tfdeploy explain` prints."""
-    _, out, _ = Verbs(project.program, project.env).call("explain")
-    return out.decode()
-
-
 def test_a_bucket_that_is_gone_is_named_within_minutes_and_made_again(project: Ec2Project) -> None:
     project.write(ALONE, STEPS)
     project.up()
@@ -49,7 +42,7 @@ def test_a_bucket_that_is_gone_is_named_within_minutes_and_made_again(project: E
     delete_bucket(project)
     upload_now(project)
     until(lambda: "NoSuchBucket" in project.look().not_stored, "the refusal is known", 150.0)
-    assert "cannot be stored" in explained(project)
+    assert "cannot be stored" in project.explained()
     assert "cannot be stored" in project.up().output
     done = project.up("--refresh")
     assert done.touched() == {"test-record-bucket"}, done.output
@@ -63,7 +56,7 @@ def test_a_profile_that_is_gone_is_named_and_made_again_without_another_machine(
     delete_profile(project)
     upload_now(project)
     until(lambda: "no instance profile" in project.look().not_stored, "the refusal is known", 150.0)
-    assert "no instance profile" in explained(project)
+    assert "no instance profile" in project.explained()
     project.up("--refresh")
     until(lambda: not project.look().not_stored, "it is known to be stored", 150.0)
     assert project.machine(MACHINE).id == machine
@@ -75,6 +68,6 @@ def test_a_profile_that_is_gone_with_its_machine_is_made_again_at_once(project: 
     project.box.client("ec2").terminate_instances(InstanceIds=[project.machine(MACHINE).id])
     failed = project.up(fails=True)
     assert "`pulumi up --refresh`" in failed.output
-    assert "`pulumi up --refresh`" in explained(project)
+    assert "`pulumi up --refresh`" in project.explained()
     project.up("--refresh")
     until_resumed(project, "worker-0", least=0)

@@ -155,6 +155,7 @@ def test_a_lifetime_ends_in_training(project: Ec2Project) -> None:
     limit(project, manager, "lifetime", 1.0)
     until_gone(project)
     assert "tfdeploy: ends: max_lifetime of 1 s is over" in project.box.console(manager)
+    assert "max_lifetime of 1 s is over" in project.explained()
 
 
 def test_the_next_up_goes_on_through_ssm_and_opens_no_port_for_ssh(project: Ec2Project) -> None:
