@@ -66,8 +66,9 @@ def test_a_profile_that_is_gone_is_named_and_made_again_without_another_machine(
 def test_a_profile_that_is_gone_with_its_machine_is_made_again_at_once(project: Ec2Project) -> None:
     delete_profile(project)
     project.box.client("ec2").terminate_instances(InstanceIds=[project.machine(MACHINE).id])
-    failed = project.up(fails=True)
-    assert "`pulumi up --refresh`" in failed.output
-    assert "`pulumi up --refresh`" in project.explained()
+    failed = project.up(fails=True).output
+    assert "its instance profile does not exist. `pulumi up --refresh` creates" in failed, failed
+    explained = project.explained()
+    assert "`pulumi up --refresh`" in explained, explained
     project.up("--refresh")
     until_resumed(project, "worker-0", least=0)
