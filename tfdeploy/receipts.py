@@ -53,6 +53,8 @@ class RunOutcome(JsonData):
     stays: tuple[float | None, ...] = ()
     """What each stay of a run that has moved cost, in USD: 0 where nothing is billed, None where it is not known. Then `cost` is their
     sum. Empty for a run that has not moved."""
+    has_warnings: bool = False
+    """Whether a task that has succeeded has lost processes or models."""
 
     @property
     def is_least_cost(self) -> bool:

@@ -2,18 +2,21 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import until
+from tfdeploy.agent import events
 from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.local import supervisor
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.report import report
 from tfdeploy.report.diagnosis import trouble_of
+from tfdeploy.report.run_history import outcome_of
 
 SPAWNS = """
 import subprocess, sys
@@ -111,12 +114,45 @@ def test_what_a_task_leaves_behind_in_its_group_goes_with_it(cluster: Standing) 
     assert not alive(inside)
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_a_program_has_started_ends_with_it_in_any_session_and_without_the_mark(
+    cluster: Standing, code: int
+) -> None:
+    """A helper that writes its title over its environment has no mark that others can read."""
+    helpers = "setsid sleep 611 & env -i setsid sleep 612 & (env -i setsid sh -c 'sleep 613 & wait' &)"
+    cluster.up(workers=1, command=["sh", "-c", f"{helpers}; sleep 0.5; exit {code}"], metrics={"loss": "loss (.*)"})
+    seen = cluster.until_state("failed" if code else "succeeded")
+    left = [
+        line
+        for line in subprocess.check_output(["ps", "-eo", "stat,args"], text=True).splitlines()
+        if "sleep 61" in line
+    ]
+    assert left == []
+    assert ("left processes behind" in seen.sentences) == (code == 0)
+
+
+def test_a_training_in_the_background_is_a_success_with_a_warning_everywhere(cluster: Standing) -> None:
+    cluster.up(
+        workers=1,
+        command=["sh", "-c", "echo Error: no data; touch model.h5; nohup sleep 614 & exit 0"],
+        metrics={"loss": "loss (.*)"},
+    )
+    seen = cluster.until_state("succeeded")
+    assert [sentence.partition(". ")[0] for sentence in seen.sentences.splitlines()[1:]] == [
+        "worker-0 left processes behind, which were killed: sleep 614",
+        "worker-0 wrote model.h5 to the working directory, which is not stored: it will be deleted",
+        "No line matches the pattern of loss in `metrics`",
+    ]
+    assert 'worker-0 printed "Error: no data".' in seen.sentences
+    assert outcome_of(cluster.job(), {}, is_current=True).has_warnings
+    happened = {event.kind: event for event in cluster.events()}
+    assert happened[events.PROCESSES_KILLED].commands == ["sleep 614"]
+    assert happened[events.MODELS_NOT_STORED].artifacts == ["model.h5"]
+
+
 def test_clear_finds_what_hides_in_a_session_of_its_own(cluster: Standing) -> None:
     cluster.up(SPAWNS, workers=1)
     _, outside = spawned(cluster, "worker-0")
-    cluster.open()
-    cluster.until_state("succeeded")
-    assert alive(outside)
     cluster.clear()
     assert not alive(outside)
 

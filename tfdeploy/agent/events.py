@@ -19,6 +19,7 @@ TASK_STARTED, TASK_SUCCEEDED, TASK_FAILED, TASK_RESTARTING = (
     "task_restarting",
 )
 TASK_INTERRUPTED, TASK_STOPPED, TASK_REMOVED = "task_interrupted", "task_stopped", "task_removed"
+PROCESSES_KILLED, MODELS_NOT_STORED = "processes_killed", "models_not_stored"
 RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
 RECORD_NOT_STORED, RECORD_STORED = "record_not_stored", "record_stored"
 LAUNCHER_PROBLEM, OUTPUT_DROPPED = "launcher_problem", "output_dropped"
@@ -68,3 +69,5 @@ class Event(SparseJsonData):
     """The backend that it has moved to."""
     artifacts: List[str] = field(default_factory=list)
     """The names of artifacts; for `artifacts_removed`, the runs that they were of."""
+    commands: List[str] = field(default_factory=list)
+    """The command lines of processes."""

@@ -136,6 +136,10 @@ class TaskState(JsonData):
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
+    killed: List[str] = field(default_factory=list)
+    unstored: List[str] = field(default_factory=list)
+    """Of its last end, as `ExitReport` has them."""
+
     @property
     def is_auxiliary(self) -> bool:
         """Whether it is not part of the training: not in the start barrier, not in the result, and not stopped by the result."""

@@ -37,6 +37,10 @@ class ExitReport(JsonData):
     """How long it ran, by a clock that does not step."""
     age: float = 0.0
     """Seconds from the end to this report, by a clock that does not step; -1 where the launcher did not see the end itself."""
+    killed: List[str] = field(default_factory=list)
+    """After a success: the command lines of processes that the program had left behind and that its launcher has killed."""
+    unstored: List[str] = field(default_factory=list)
+    """After a success: models and checkpoints that the program has written into its working directory."""
 
 
 @dataclass(frozen=True)

@@ -60,18 +60,16 @@ def result_text(result: RunResult) -> str:
         if result.exit.out_of_memory:
             return f"{names} ran {how}"
         return f"{names} {'failed' if result.exit.state == states.FAILED else 'was killed'} ({how})"
-    if result.cause == states.STARTUP_TIMEOUT:
-        return f"{names} did not start within {text_of_number(result.seconds)} s"
-    if result.cause == states.LAUNCHERS_LOST:
-        return f"the launcher of {names} was lost {result.count} times in a row"
-    if result.cause == states.ENDED_EARLY:
-        return f"{names} ended before its workers"
-    if result.cause == states.DECIDERS_REMOVED:
-        return f"the run cannot succeed without {names}, which {'was' if len(result.tasks) == 1 else 'were'} removed"
-    if result.cause == states.TIME_LIMIT:
-        return f"after its time limit of {text_of_seconds(result.seconds)}"
-    if result.cause == states.MOVED:
-        return states.TO_MOVE
+    texts = {
+        states.STARTUP_TIMEOUT: f"{names} did not start within {text_of_number(result.seconds)} s",
+        states.LAUNCHERS_LOST: f"the launcher of {names} was lost {result.count} times in a row",
+        states.ENDED_EARLY: f"{names} ended before its workers",
+        states.DECIDERS_REMOVED: f"the run cannot succeed without {names}, which {'were' if ', ' in names else 'was'} removed",
+        states.TIME_LIMIT: f"after its time limit of {text_of_seconds(result.seconds)}",
+        states.MOVED: states.TO_MOVE,
+    }
+    if result.cause in texts:
+        return texts[result.cause]
     if result.cause == states.BUDGET:
         rest = ", and the rest is for the time until they terminate themselves" if result.spent < result.budget else ""
         return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}{rest}"
@@ -108,14 +106,12 @@ def describe(event: Event) -> tuple[str, str]:
     if event.kind == events.TASK_STARTED:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
     names, stored = ", ".join(event.tasks), named(event.artifacts, _NAMED)
-    step = f"it was at step {event.count:,}" if event.count else ""
     words = {
-        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
+        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", _at_step(event.count)),
         events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
         events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", _dumped(event)),
         events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
-        events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),
         events.BARRIER_PASSED: ("all tasks ready", names),
@@ -145,9 +141,15 @@ def describe(event: Event) -> tuple[str, str]:
         events.ARTIFACT_LEFT_OUT: (f"did not upload {stored} ({text_of_size(event.count)})", reason_text(event.reason)),
         events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
         events.ARTIFACTS_REMOVED: (f"deleted artifacts of earlier runs: {stored}", REASONS[artifacts.CLUSTER_LIMIT]),
+        events.PROCESSES_KILLED: ("left processes behind, which were killed", ", ".join(event.commands)),
+        events.MODELS_NOT_STORED: (f"did not store {stored}", "the working directory is not stored"),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
+
+
+def _at_step(step: int) -> str:
+    return f"it was at step {step:,}" if step else ""
 
 
 def _dumped(event: Event) -> str:

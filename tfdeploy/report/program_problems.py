@@ -70,6 +70,12 @@ _ERROR = re.compile(
 )
 """The line of an error where there is no traceback: of argparse, absl, click, tfdeploy or C++."""
 
+_ERROR_WORD = re.compile(r"\b\w*(?:error|exception)\b", re.IGNORECASE)
+"""In a line of a program that has succeeded."""
+
+_LONGEST_LINE = 200
+"""So many characters of such a line are shown."""
+
 
 RECORD = "record"
 """What a finding about the record is about."""
@@ -211,6 +217,40 @@ def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
 def program_problems(observed: ObservedState) -> list[Finding]:
     """What is wrong beside failures: tasks that wait for a peer, and metrics of `until` that the controller cannot compare."""
     return [*_session_waits(observed), *_until_problems(observed)]
+
+
+def lost_with_success(observed: ObservedState) -> list[Finding]:
+    """What a run has lost although it has succeeded."""
+    run, findings = observed.view.run_state, list[Finding]()
+    if run is None or run.result is None or run.result.state != SUCCEEDED:
+        return findings
+    killed = [task for task in run.training_tasks if task.killed]
+    if killed:
+        text = f"{_names(killed)} left processes behind, which were killed: {', '.join(killed[0].killed)}."
+        findings.append(Finding("", text, "Use `exec`, or no `&`: a command ends with its first process."))
+    unstored = [task for task in run.training_tasks if task.unstored]
+    if unstored:
+        files = ", ".join(unstored[0].unstored)
+        text = f"{_names(unstored)} wrote {files} to the working directory, which is not stored: it will be deleted."
+        findings.append(Finding("", text, "Let the program save models to the folder in `TFDEPLOY_TRAIN_DIR`."))
+    if observed.view.unprinted:
+        names = named(observed.view.unprinted, _MAX_NAMES)
+        text = f"No line matches the pattern of {names} in `metrics`.{_last_error(run, observed)}"
+        findings.append(Finding("", text, "Correct the pattern, or let the program print the metric."))
+    return findings
+
+
+def _names(tasks: Sequence[TaskState]) -> str:
+    return named([task.hostname for task in tasks], _MAX_NAMES)
+
+
+def _last_error(run: RunState, observed: ObservedState) -> str:
+    """The last line with an error of the first task that has printed one; empty if there is none."""
+    for task in run.training_tasks:
+        for line in reversed(observed.view.logs.get(task.hostname, [])):
+            if _ERROR_WORD.search(line.text) and not is_noise(line.text):
+                return f' {task.hostname} printed "{shown_text(line.text)[:_LONGEST_LINE].strip()}".'
+    return ""
 
 
 # A session without device filters asks each task of its cluster to respond before it begins, and logs this line every 10 s:

@@ -17,7 +17,15 @@ from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds
 from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .program_problems import Failure, Finding, failures, program_problems, record_problems, waits_for_machines
+from .program_problems import (
+    Failure,
+    Finding,
+    failures,
+    lost_with_success,
+    program_problems,
+    record_problems,
+    waits_for_machines,
+)
 from .tables import status_text
 
 SILENT_SECONDS = 15.0
@@ -64,7 +72,7 @@ class Report:
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     problems: list[Finding] = field(default_factory=list)
     """Tasks that wait for a machine, or for a peer, that does not respond, workers that never trained, metrics that no condition of
-    `until` can be decided by, and a record that is lost with its machine."""
+    `until` can be decided by, a record that is lost with its machine, and what a run has lost that has succeeded."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
     artifacts: list[ArtifactRow] = field(default_factory=list)
@@ -90,10 +98,11 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
     machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
-    failed, waits = failures(observed), [*waits_for_machines(observed), *record_problems(observed)]
+    failed = failures(observed)
+    warned = [*waits_for_machines(observed), *record_problems(observed), *lost_with_success(observed)]
     left = _time_left(run_state, observed)
     sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
-    sentences += "".join(f"\n{wait.text} {wait.remedy}".rstrip() for wait in waits)
+    sentences += "".join(f"\n{wait.text} {wait.remedy}".rstrip() for wait in warned)
     timed = {
         task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
         for task in expected.tasks
@@ -116,7 +125,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         cost=_cost(observed, expected),
         timed=timed,
         failures=failed,
-        problems=[*program_problems(observed), *waits],
+        problems=[*program_problems(observed), *warned],
         train_dir=run_state.spec.train_dir if run_state else "",
         artifacts=_artifact_rows(observed),
         is_uploading=_is_uploading(observed),

@@ -71,7 +71,7 @@ class StoredRun:
             "took": "" if end is None else text_of_seconds(max(0.0, end - outcome.submitted)),
             "where": self.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
-            "result": outcome.result,
+            "result": f"{outcome.result}{' with warnings' if outcome.has_warnings else ''}",
             **{metric_column(name): metric_text(metric_value(text)) for name, text in outcome.metrics.items()},
             "cost": cost_text(outcome),
         }
@@ -127,6 +127,7 @@ def outcome_of(state: RunState, metrics: Mapping[str, str | None], is_current: b
         ended=ended,
         result=result.state if result else "running" if is_current else UNFINISHED,
         reason=result_text(result) if result else "",
+        has_warnings=any(task.killed or task.unstored for task in state.training_tasks),
         tasks=_counts(state),
         metrics=metrics,
         is_final=bool(result) and (not is_current or all(task.state in FINAL for task in state.training_tasks)),

@@ -113,6 +113,62 @@ def test_a_group_whose_number_is_used_again_is_left_alone(
     assert not note.exists()
 
 
+def started_by(folder: Path, program: str, **more: str) -> tuple[Child, list[int]]:
+    """A child that has run this shell program, at its end, and the process ids that it has printed."""
+    made = Child(["sh", "-c", program], {**os.environ, **more}, folder, folder / "child.json", 0)
+    stdout = made.process.stdout
+    assert stdout is not None
+    until(made.end, "the end of the child")
+    pids = [int(stdout.readline()) for _ in range(program.count("echo"))]
+    made.finish()
+    for pipe in filter(None, (stdout, made.process.stderr)):
+        pipe.close()
+    return made, pids
+
+
+@pytest.mark.parametrize("start", ["sleep 611 &", "setsid sleep 611 &", "(setsid sh -c 'sleep 611 & wait' &) ; true &"])
+def test_what_a_program_leaves_behind_ends_with_it_whatever_its_session(tmp_path: Path, start: str) -> None:
+    made, _ = started_by(tmp_path, start)
+    assert any("sleep 611" in command for command in made.left)
+    assert module.attempt_processes(0, made._mark) == []
+
+
+def test_what_ends_by_itself_after_the_program_is_not_killed(tmp_path: Path) -> None:
+    made, _ = started_by(tmp_path, "(sleep 0.2; touch ended) &")
+    assert (made.left, (tmp_path / "ended").exists()) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "is_left"),
+    [(module.CLUSTER_MARK, "", False), (module.CLUSTER_MARK, "/another", True), (MARK, "another", True)],
+)
+def test_another_cluster_and_another_task_are_left_alone(
+    tmp_path: Path, variable: str, value: str, is_left: bool
+) -> None:
+    program = f"{variable}={value} setsid sleep 600 >/dev/null 2>&1 & echo $! ; sleep 0.3; exit 3"
+    made, (pid,) = started_by(tmp_path, program)
+    try:
+        assert (alive(pid), bool(made.left)) == (is_left, not is_left)
+    finally:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_launcher_that_was_killed_leaves_nothing_in_another_session(tmp_path: Path) -> None:
+    note = tmp_path / "child.json"
+    helper = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: "mark"}, start_new_session=True)
+    unmarked = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    note.write_text(json.dumps({"group": 1 << 22, "start": "", "boot": boot_id(), "mark": "mark"}))
+    kill_leftovers(note)
+    assert (helper.wait(), unmarked.poll()) == (-signal.SIGKILL, None)
+    for mark, boot in (("", boot_id()), ("mark", "another")):
+        note.write_text(json.dumps({"group": 0, "start": "", "boot": boot, "mark": mark}))
+        kill_leftovers(note)
+    assert unmarked.poll() is None
+    unmarked.kill()
+    unmarked.wait()
+
+
 @pytest.mark.parametrize(
     ("number", "name"),
     [

@@ -126,6 +126,23 @@ def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) ->
     assert RecordView.from_dict(json.loads(json.dumps(seen.to_dict()))) == seen
 
 
+def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_was_searched(record: Record) -> None:
+    world = World(workers=2)
+    world.come()
+    wanted = ViewRequest(0, {**PATTERNS, "loss": "loss (.*)"})
+    say(record, world, "worker-1", "accuracy: 0.9")
+    world.exit("worker-0")
+    assert record.view(wanted, world.job).unprinted == [], "worker-1 may print it"
+    world.exit("worker-1")
+    assert record.view(wanted, world.job, seconds=-1.0).unprinted == []
+    assert record.view(wanted, world.job).unprinted == ["loss"]
+    assert record.view(ViewRequest(0, {"bad": "("}), world.job).unprinted == []
+    failed = World(workers=1)
+    failed.come()
+    failed.exit("worker-0", 3)
+    assert record.view(wanted, failed.job).unprinted == []
+
+
 @pytest.mark.parametrize("version", ["1", "3"])
 def test_a_record_of_another_format_is_refused(record: Record, version: str) -> None:
     record.save(World(workers=1).job)

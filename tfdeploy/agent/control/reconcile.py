@@ -28,11 +28,19 @@ from ..run_state import (
     RunState,
     TaskState,
 )
-from ..sync import LauncherReport, Order
+from ..sync import ExitReport, LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
-from .end_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, note_removed_deciders, over_budget
+from .end_policy import (
+    decide,
+    has_nothing_to_do,
+    is_observed,
+    may_finish,
+    may_restart,
+    note_removed_deciders,
+    over_budget,
+)
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
 from .until_metrics import until_result
@@ -94,8 +102,16 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.phase == sync.RUNNING and task.state != RUNNING:
         return [*happened, apply_start(task, now - report.running_seconds)]
     if report.phase == sync.EXITED and report.exit is not None:
-        return [*happened, apply_exit(run, task, report.exit, now)]
+        return [*happened, apply_exit(run, task, report.exit, now), *_note_success(run, task, report.exit)]
     return happened
+
+
+def _note_success(run: RunState, task: TaskState, report: ExitReport) -> List[Event]:
+    """Events of what a program that has succeeded has lost."""
+    task.killed, task.unstored = report.killed, report.unstored if run.spec.artifacts else []
+    killed = Event(events.PROCESSES_KILLED, task=task.hostname, commands=task.killed)
+    unstored = Event(events.MODELS_NOT_STORED, task=task.hostname, artifacts=task.unstored)
+    return [event for event in (killed, unstored) if event.commands or event.artifacts]
 
 
 def _is_fenced(task: TaskState, report: LauncherReport) -> bool:

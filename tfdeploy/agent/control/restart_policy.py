@@ -58,7 +58,7 @@ def ended_at(report: ExitReport, now: float) -> float:
 def apply_start(task: TaskState, at: float) -> Event:
     """Update a task whose program runs since `at`."""
     set_exit(task, None)
-    task.state, task.reason, task.since = RUNNING, "", at
+    task.state, task.reason, task.since, task.killed, task.unstored = RUNNING, "", at, [], []
     return Event(events.TASK_STARTED, at, task.hostname, task.attempt)
 
 

@@ -84,17 +84,23 @@ def _sample(group: int, at: float, printed: int) -> Sample:
 
 def members(group: int) -> Dict[int, List[str]]:
     """The processes of the group, and their descendants in other groups, with the fields of `stat` from the state on."""
-    stats: Dict[int, List[str]] = {}
-    for path in _PROC.iterdir():
-        if path.name.isdigit():
-            with suppress(OSError):
-                stats[int(path.name)] = (path / "stat").read_text().rpartition(")")[2].split()
+    stats = process_stats()
     members = {pid for pid, fields in stats.items() if pid == group or int(fields[2]) == group}
     while True:
         more = {pid for pid, fields in stats.items() if int(fields[1]) in members} - members
         if not more:
             return {pid: stats[pid] for pid in members}
         members |= more
+
+
+def process_stats() -> Dict[int, List[str]]:
+    """All processes of the machine, with the fields of `stat` from the state on."""
+    stats: Dict[int, List[str]] = {}
+    for path in _PROC.iterdir():
+        if path.name.isdigit():
+            with suppress(OSError):
+                stats[int(path.name)] = (path / "stat").read_text().rpartition(")")[2].split()
+    return stats
 
 
 def _waits_for_disk(pid: int) -> bool:

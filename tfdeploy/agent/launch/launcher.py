@@ -30,7 +30,7 @@ from . import docker_env, workdir
 from .dump_sender import DumpSender
 from .last_order import LastOrder
 from .lease import Lease, boot_seconds
-from .parent_death import NOT_FOUND, die_with_parent, yield_to_programs
+from .parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
 from .ports import Port, PortTaken, is_listening
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
@@ -374,6 +374,7 @@ def _with_latest_limits(settings: TaskSettings, path: Path) -> TaskSettings:
 def launch(text: str) -> int:
     """Run the launcher of a task; the exit code. `text` is the path of the settings, or, in a container, the settings themselves."""
     die_with_parent(signal.SIGTERM, os.getppid())
+    adopt_orphans()
     yield_to_programs()
     if text.startswith("{"):
         settings = docker_env.complete(TaskSettings.from_dict(json.loads(text)), os.environ)

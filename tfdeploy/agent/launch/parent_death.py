@@ -13,16 +13,34 @@ from contextlib import suppress
 NOT_FOUND = 127
 """The exit code for a program that could not be started, as in shells."""
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 1, 36, 37
 _LONGEST_LINE = 256
 
 
 def die_with_parent(number: int, parent: int) -> None:
     """Have the kernel send signal `number` to this process when its parent dies; send it now when the parent is dead."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def adopt_orphans() -> None:
+    """Have the kernel make this process the parent of descendants whose own parent ends. Process 1 is that already: in a container also
+    of what `docker exec` has started."""
+    if os.getpid() != 1:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def adopts_orphans() -> bool:
+    """Whether `adopt_orphans` was called in this process."""
+    value = ctypes.c_int(0)
+    _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value))
+    return bool(value.value)
+
+
+def _prctl(option: int, argument: object) -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0)
 
 
 def yield_to_programs() -> None:

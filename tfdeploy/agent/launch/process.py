@@ -1,8 +1,9 @@
 """The child process of a launcher: it never outlives the launcher, and is stopped with all of its children.
 
 The child leads a process group. It is started through a small step (`parent_death.py`) that asks the kernel to kill it when the
-launcher dies, for whatever reason. Processes that the child leaves behind are killed by the next launcher or by the backend, which
-find them by the note `child.json` (group, start time, boot).
+launcher dies, for whatever reason. At its end the launcher kills all that it has started (`attempt_processes`). What the child of a
+killed launcher leaves behind is killed by the next launcher or by the backend, which find it by the note `child.json` (group, start
+time, boot, mark).
 """
 
 import contextlib
@@ -13,13 +14,23 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
+from ..polling import wait_until
 from ..run_state import TaskExit
-from .memory import MemoryWatch, group_members
+from .activity import process_stats
+from .memory import MemoryWatch
+from .parent_death import adopts_orphans
 
-MARK = "TFDEPLOY_CHILD"
-"""Every process of a child has the child's mark in this environment variable."""
+MARK, CLUSTER_MARK = "TFDEPLOY_CHILD", "TFDEPLOY_CLUSTER"
+"""Every process of a child has the child's mark in the first variable of its environment. The second one is that of a cluster on this
+computer: a program may start one, which outlives it."""
+
+_LEAVE_SECONDS = 1.0
+"""What a program has started may end by itself for so long after the success of the program, as the end of a pipe does."""
+
+_MAX_COMMANDS, _MAX_COMMAND = 5, 200
+"""So many command lines of processes that were killed are reported, of so many characters."""
 
 _OWN_GROUP: Dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group in the launcher's session: Linux schedules each session as one group (autogroups), and a task in a separate session loses
@@ -71,26 +82,59 @@ def start_time(pid: int) -> str:
 def kill_leftovers(note: Path) -> None:
     """Kill the processes that an earlier child left behind, by its note.
 
-    Once the leader has ended, the group's number may be used again by other processes. So each member must then have the child's mark
+    Once the leader has ended, the group's number may be used again by other processes. So each process must then have the child's mark
     in its environment.
     """
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         data = json.loads(note.read_text())
-        leader = start_time(data["group"])
-        if start_time(1).partition("@")[2] != data["boot"]:
-            pass
-        elif leader == data["start"]:
-            _signal_group(data["group"], signal.SIGKILL)
-        elif not leader:
-            for pid in group_members(data["group"]):
-                _kill_marked(pid, data["mark"])
+        if start_time(1).partition("@")[2] == data["boot"]:
+            group = data["group"] if start_time(data["group"]) == data["start"] else 0
+            if group:
+                _signal_group(group, signal.SIGKILL)
+            _kill(attempt_processes(group, data["mark"]))
     with contextlib.suppress(OSError):
         note.unlink()
 
 
-def _kill_marked(pid: int, mark: str) -> None:
+def attempt_processes(group: int, mark: str, adopter: int = 0) -> List[int]:
+    """What a child has started, whatever session it is in: the processes of its group (0 for none), those with its mark, the orphans
+    that the launcher `adopter` has adopted, and the descendants of these. Those of a cluster that it has started are not included."""
+    stats = process_stats()
+    marks = {pid: _marks(pid) for pid in stats}
+    cluster = os.environ.get(CLUSTER_MARK, "")
+    others = {pid for pid, (child, home) in marks.items() if child not in ("", mark) or home not in ("", cluster)}
+    parents = {pid: int(stat[1]) for pid, stat in stats.items()}
+    groups = {pid: int(stat[2]) for pid, stat in stats.items()}
+    own = {pid for pid in stats if 0 < group == groups[pid] or "" != mark == marks[pid][0]}
+    own |= {pid for pid in stats if 0 < adopter == parents[pid] and groups[pid] != os.getpgrp()}
+    more = own
+    while more - others:
+        own = (own | more) - others
+        more = {pid for pid in stats if parents[pid] in own} - own
+    return [pid for pid in own if stats[pid][0] != "Z"]
+
+
+def _marks(pid: int) -> Tuple[str, str]:
+    """The marks in the environment of a process; empty where it has none, or cannot be read."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return "", ""
+    values = dict(item.partition(b"=")[::2] for item in variables)
+    return os.fsdecode(values.get(MARK.encode(), b"")), os.fsdecode(values.get(CLUSTER_MARK.encode(), b""))
+
+
+def _command_line(pid: int) -> str:
+    """The command line of a process; empty where it has ended."""
     with contextlib.suppress(OSError):
-        if f"{MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join(words).strip()[:_MAX_COMMAND]
+    return ""
+
+
+def _kill(pids: List[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -104,12 +148,13 @@ def _write_note(note: Path, content: Dict[str, Any]) -> None:
         os.close(descriptor)
 
 
-def _has_ended(pid: int) -> bool:
-    """Whether a child of this process has ended. It is not reaped, so that its number is not used again."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
+def _ended_code(pid: int) -> Optional[int]:
+    """How a child of this process has ended, negative for a signal; None while it runs. It is not reaped, so that its number is not
+    used again."""
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if end is None:
+        return None
+    return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
 
 def _signal_group(group: int, number: int) -> None:
@@ -118,8 +163,8 @@ def _signal_group(group: int, number: int) -> None:
 
 
 def reap_orphans(child: int) -> None:
-    """As process 1 of a container, reap orphaned zombies, except our own child."""
-    while os.getpid() == 1:
+    """Reap zombies that this process has adopted, as process 1 of a container does, except our own child."""
+    while os.getpid() == 1 or adopts_orphans():
         try:
             dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -138,9 +183,11 @@ class Child:
         Raises:
             OSError: it cannot be started, or `note` cannot be written; then no process is left.
         """
+        self.left: List[str] = []
+        """The command lines of processes that it had left behind and that were killed."""
         self._note = note
         self._lock = threading.Lock()
-        mark = os.urandom(16).hex()
+        self._mark = mark = os.urandom(16).hex()
         _write_note(note, {"group": 0, "start": "", "boot": "", "mark": mark})  # first, as a process needs an owner
         step = [sys.executable, "-I", "-S", str(Path(sys.argv[0]).resolve()), "lead", str(os.getpid())]
         self.process = subprocess.Popen(
@@ -169,12 +216,29 @@ class Child:
                 _signal_group(self.process.pid, number)
 
     def exit_code(self) -> Optional[int]:
-        """How the child ended, negative for a signal; None while it runs. At its end the rest of its group is killed."""
+        """How the child ended, negative for a signal; None while it runs. Until `finish` its number is not used again."""
         with self._lock:
-            if self.process.returncode is None and _has_ended(self.process.pid):
-                _signal_group(self.process.pid, signal.SIGKILL)
-                self.process.poll()
-            return self.process.returncode
+            code: Optional[int] = self.process.returncode
+            return _ended_code(self.process.pid) if code is None else code
+
+    def finish(self) -> None:
+        """After its end, kill what it has started. After a success that may end by itself for a moment."""
+        with self._lock:
+            seconds = _LEAVE_SECONDS if _ended_code(self.process.pid) == 0 else 0.0
+            if not wait_until(lambda: not self._rest(), seconds):
+                self.left = list(filter(None, map(_command_line, self._rest())))[:_MAX_COMMANDS]
+                wait_until(self._has_killed, _LEAVE_SECONDS)
+            self.process.wait()
+
+    def _has_killed(self) -> bool:
+        """Whether no process is left after all were killed: one may have started another one meanwhile."""
+        _signal_group(self.process.pid, signal.SIGKILL)
+        _kill(self._rest())
+        return not self._rest()
+
+    def _rest(self) -> List[int]:
+        """The processes that this child has started and that have not ended."""
+        return attempt_processes(self.process.pid, self._mark, os.getpid() if adopts_orphans() else 0)
 
     def end(self) -> Optional[TaskExit]:
         """How the child ended; None while it runs."""

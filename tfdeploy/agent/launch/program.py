@@ -18,7 +18,7 @@ from .activity import Activity
 from .lease import boot_seconds
 from .log_pump import Dropped, Pump
 from .process import Child, boot_id, reap_orphans
-from .workdir import Command
+from .workdir import Command, unstored_models
 
 _PIPE_SECONDS = 2.0
 
@@ -49,6 +49,7 @@ class Program:
         """The attempts that have ended and were followed by another one without an order: the controller may not know of them."""
         self._started_at = 0.0
         self._ended_at = 0.0
+        self._folder = folder
         self._note = folder / "child.json"
         self._exit_file = folder / "exit.json"
         self._is_stored = True
@@ -96,7 +97,7 @@ class Program:
             self.forget()
         self.run_id, self.attempt, self.port = run_id, attempt, port
         self.started, self._started_at = time.time(), boot_seconds()
-        self._child = child
+        self._child, self._folder = child, command.folder
         stdout, stderr = child.process.stdout, child.process.stderr
         if stdout is not None and stderr is not None:
             self._pump = Pump(spool.log, stdout, stderr, attempt)
@@ -130,6 +131,12 @@ class Program:
         self.exit = ExitReport(end, time.time(), self._cause, notice, self._ended_at - self._started_at)
         self._is_stored = False
         self._store()
+        self._child.finish()
+        if end.code == 0 and not self._cause:
+            unstored = unstored_models(self._folder, self.started)
+            self.exit = replace(self.exit, killed=self._child.left, unstored=unstored)
+            self._is_stored = not self._child.left and not unstored
+            self._store()
         self._child.forget()
         self._pump.finish(_PIPE_SECONDS)
         self._dropped = self.dropped

@@ -32,6 +32,9 @@ _NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 """Variables with these prefixes are for the launcher, not for the program."""
 
 
+_MAX_NAMED = 5
+"""So many models are named that were not stored."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -61,6 +64,17 @@ def _is_ours(lock: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def unstored_models(folder: Path, since: float) -> List[str]:
+    """The models and checkpoints in a working directory, which nothing stores, that are newer than this time."""
+    from ..record.artifacts import DEFAULT_PATTERNS, choose  # needed once, at the end of a program
+    from ..transport.artifact_sender import scan
+
+    files, _ = scan(folder)  # what cannot be read is left out
+    own = {name: file for name, file in files.items() if file.changed >= since * 1e9 and not file.is_outside}
+    chosen, _ = choose(own, DEFAULT_PATTERNS, lambda name: "")
+    return [artifact.name for artifact in chosen][:_MAX_NAMED]
 
 
 def unpack(archive: Optional[Path], folder: Path) -> None:

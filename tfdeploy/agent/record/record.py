@@ -110,6 +110,8 @@ class RecordView(JsonData):
     artifacts: List[StoredArtifact] = field(default_factory=list)
     left_out: List[LeftOut] = field(default_factory=list)
     """What of `train_dir` is not among the artifacts."""
+    unprinted: List[str] = field(default_factory=list)
+    """After the success of the run: the metrics that no line of its output has."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON; a line is a list."""
@@ -368,7 +370,8 @@ class Record:
             artifacts, left_out = stored_artifacts(self.run_folder(run_id))
         except OSError as error:
             artifacts, left_out = [], [LeftOut(MANIFEST, 0, error.strerror or str(error))]
-        return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out)
+        unprinted = self.searches.unprinted(run, request.metrics, metrics) if request.metrics else []
+        return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out, unprinted=unprinted)
 
     def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
         """Events that are not in the record: what of it could not be read, and which patterns are switched off."""

@@ -13,7 +13,7 @@ from ..control.end_policy import deciding_tasks
 from ..control.until_metrics import LoggedValue
 from ..events import PATTERN_DISABLED, PATTERN_SLOW, Event
 from ..files import write_whole
-from ..run_state import WORKERS, RunState
+from ..run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
 from .log_lines import Log
 from .log_matches import LogMatches
 from .pattern_process import PATTERN_SECONDS
@@ -88,6 +88,17 @@ class RunMetrics:
                 if name not in unknown:
                     values.setdefault(name, LoggedValue(hostname, match.attempt, match.text, match.step))
         return values
+
+    def unprinted(self, run: RunState, patterns: Dict[str, str], values: Dict[str, str]) -> List[str]:
+        """After the success of the run: the patterns that match no line of its output, where `latest`, which has found `values`, has
+        searched all of it."""
+        ended = [task.hostname for task in run.training_tasks if task.state in FINAL]
+        matches = self._matches_of(run.spec.id, patterns)
+        searched = [matches[name] for name in ended if name in matches and matches[name].is_at_end]
+        if not run.result or run.result.cause != TASKS_SUCCEEDED or len(searched) < len(run.training_tasks):
+            return []
+        unsearched = {name for it in searched for name in it.unsearched}
+        return [name for name in patterns if name not in values and name not in unsearched]
 
     def disabled_patterns(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
         """Which of these patterns are switched off: one event for each, with the name as `state`."""
