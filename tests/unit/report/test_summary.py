@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
+from tests.unit.simulation import World
 from tfdeploy.report.progress import Progress, Training
 from tfdeploy.report.report import Report
 from tfdeploy.report.summary import next_steps, progress_of, summary
@@ -33,6 +34,12 @@ def test_a_run_that_succeeded_says_how_good_it_is_how_long_it_took_and_where_its
         "in        ~/x",
         "Run succeeded: worker-0 succeeded.",
     ]
+
+
+@pytest.mark.parametrize("made", [world(), finished()])
+def test_a_record_that_is_not_stored_is_named(made: World) -> None:
+    report = read(replace(sight(made), not_stored="The record cannot be stored."))
+    assert summary(report, PROGRESS).splitlines()[-1] == "The record cannot be stored."
 
 
 @pytest.mark.parametrize(
