@@ -12,11 +12,15 @@ import pytest
 
 from tests.components.launching import GENERATION, launching
 from tests.components.processes import alive
+from tests.unit.simulation import BEGIN, Launcher
 from tests.waiting import until
 from tfdeploy.agent import sync
+from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS
 from tfdeploy.agent.run_spec import RestartPolicy
+from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import END, NOTHING, WAIT, LauncherReport, Order
+from tfdeploy.agent.task_command import TaskAddress
 
 WAITS_FOR = """
 import os, pathlib, time
@@ -266,3 +270,36 @@ def test_a_launcher_wakes_up_without_interrupting_its_program(tmp_path: Path) ->
         program = until_started(tmp_path, 1)
         assert os.sched_getscheduler(launcher.pid) == os.SCHED_BATCH
         assert os.sched_getscheduler(program) == os.SCHED_OTHER
+
+
+def test_the_reports_of_the_simulation_have_what_those_of_a_launcher_have(tmp_path: Path) -> None:
+    """Else the unit tests of the controller try what no launcher does."""
+    with launching(tmp_path, waits(tmp_path)) as task:
+        launcher = task.start()
+        running = task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        (tmp_path / "gate").touch()
+        ended = task.until_report(lambda report: report.exit, "the end of the program")
+        assert launcher.wait() == 0
+    fake = Launcher("worker-0")
+    fake.obey(Order(sync.PREPARE, run_id="run", attempt=1, generation=1), BEGIN)
+    book = [TaskAddress("worker-0", "worker", 0, "127.0.0.1:1")]
+    fake.obey(Order(sync.RUN, run_id="run", attempt=1, generation=1, address_book=book), BEGIN)
+    machine = {"machine", "can_upload"}
+    assert set(fake.report(BEGIN + 1).to_dict()) | machine == set(running.to_dict()) | machine
+    fake.end_child(0, BEGIN + 1)
+    assert set(fake.report(BEGIN + 2).to_dict()) | machine == set(ended.to_dict()) | machine
+
+
+def test_each_end_of_a_program_waits_for_its_own_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, has_arrived = [100.0], [False]
+    (tmp_path / "token").write_text("token")
+    settings = TaskSettings("worker-0", "worker", 0, "127.0.0.1:1", str(tmp_path / "token"), str(tmp_path), "")
+    launcher = module.Launcher(settings)
+    monkeypatch.setattr(module, "boot_seconds", lambda: now[0])
+    monkeypatch.setattr(launcher, "_ship_leftovers", lambda: has_arrived[0])
+    shipped = []
+    for seconds, arrives in ((0, False), (9, False), (0.5, True), (1, False), (9, False), (1, False)):
+        now[0] += seconds
+        has_arrived[0] = arrives
+        shipped.append(launcher._has_shipped())
+    assert shipped == [False, False, True, False, False, True]

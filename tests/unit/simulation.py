@@ -89,7 +89,7 @@ class Launcher:
             generation=self.generation,
             quiet_seconds=self.quiet_seconds if self.running else 0.0,
             is_listening=self.is_listening and self.running,
-            running_seconds=now - self.started if now and self.running and self.restarted else 0.0,
+            running_seconds=now - self.started if now and self.running else 0.0,
         )
 
     def end_child(self, code: int, now: float, signal: str = "", oom: bool = False, cause: str = "") -> None:

@@ -1,10 +1,12 @@
 """Paths of artifacts lead nowhere else."""
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
+from tfdeploy.agent.record import artifact_restore
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifact_restore import restorable, restored_path, without_restored
 from tfdeploy.agent.record.artifacts import Artifact, ArtifactFile
@@ -33,6 +35,38 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(ValueError, match=r"artifact"):
         restored_path(tmp_path, path)
+
+
+@pytest.mark.parametrize(("size", "content"), [(5, "world"), (6, "hello"), (5, "hello")])
+def test_a_file_that_arrives_with_another_size_or_content_is_not_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, content: str
+) -> None:
+    class Damaging:
+        """A controller that lists one file, and sends another content."""
+
+        def __init__(self, *_: object) -> None:
+            """It needs no address."""
+
+        def __enter__(self) -> "Damaging":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing is open."""
+
+        def json(self, *_: object) -> dict[str, object]:
+            return {"files": [{"path": "a.keras", "size": size, "sha256": hashlib.sha256(b"hello").hexdigest()}]}
+
+        def download(self, _: str, path: Path) -> None:
+            path.write_text(content)
+
+    monkeypatch.setattr(artifact_restore, "Client", Damaging)
+    if (size, content) == (5, "hello"):
+        artifact_restore.restore("", "", "run", str(tmp_path))
+        assert (tmp_path / "a.keras").read_text() == "hello"
+        return
+    with pytest.raises(ValueError, match=r"a\.keras arrived damaged"):
+        artifact_restore.restore("", "", "run", str(tmp_path))
+    assert not (tmp_path / "a.keras").exists()
 
 
 def test_what_was_restored_is_not_uploaded_again_while_it_is_unchanged(tmp_path: Path) -> None:

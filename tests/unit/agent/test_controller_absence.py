@@ -14,7 +14,7 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_absence import HEAR_SECONDS
+from tfdeploy.agent.control.controller_absence import HEAR_SECONDS, adopt_attempts
 from tfdeploy.agent.control.start_barrier import restart_barrier
 from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED, Event
 from tfdeploy.agent.launch import last_order, program
@@ -57,6 +57,27 @@ def test_what_a_launcher_restarted_itself_is_adopted_once_with_its_own_times() -
     job.wait(8)
     assert job.running() == "worker-0/4"
     assert not job.fail_alone("worker-0"), "the maximum counts those, too"
+
+
+@pytest.mark.parametrize(("run_id", "has_ended", "attempt"), [("", False, 5), ("other", False, 1), ("", True, 1)])
+def test_an_attempt_is_adopted_only_of_this_run_and_of_a_task_that_has_not_ended(
+    run_id: str, has_ended: bool, attempt: int
+) -> None:
+    job = world(workers=2)
+    report = replace(job.launchers["worker-1"].report(job.now), attempt=5)
+    if has_ended:
+        job.exit("worker-1")
+    adopt_attempts(job.job, job.job.tasks["worker-1"], replace(report, run_id=run_id or report.run_id), job.now)
+    assert job.job.tasks["worker-1"].attempt == attempt
+
+
+def test_the_start_of_a_program_has_the_time_that_its_launcher_reports() -> None:
+    job = world(workers=1)
+    task = job.job.tasks["worker-0"]
+    task.state = "starting"
+    job.now += 30
+    job.sync("worker-0")
+    assert (task.state, task.since) == ("running", BEGIN), "the first report of it was lost"
 
 
 def test_a_launcher_goes_on_where_the_controller_knew_of_the_failure_already() -> None:

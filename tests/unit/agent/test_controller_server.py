@@ -85,6 +85,18 @@ def test_a_wrong_length_is_refused(served: Served, header: str) -> None:
     assert b" 400 " in served.raw(f"POST /sync HTTP/1.1\n{TOKEN_HEADER}: {TOKEN}\n{header}")
 
 
+def test_a_body_that_was_cut_off_is_not_taken(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops: list[bool] = []
+    monkeypatch.setattr(served.controller, "stop", lambda *_: stops.append(True))
+    for length, taken in ((3, []), (2, [True])):
+        with socket.create_connection(("127.0.0.1", served.port), 5) as connection:
+            head = f"POST /stop HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\nContent-Length: {length}\r\n\r\n"
+            connection.sendall(f"{head}{{}}".encode())
+            connection.shutdown(socket.SHUT_WR)
+            assert (b"the body is shorter than its Content-Length" in connection.recv(4096)) == (not taken)
+        assert stops == taken
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"\xff", b'{"hostname": []}'])
 def test_a_body_that_is_no_report_is_an_error_of_the_caller(served: Served, body: bytes) -> None:
     with served.client() as client:

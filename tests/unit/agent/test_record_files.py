@@ -6,7 +6,15 @@ import pytest
 
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, list_files, read_ranges
+from tfdeploy.agent.record.record_files import (
+    PART,
+    Range,
+    RecordFile,
+    RecordList,
+    is_valid_name,
+    list_files,
+    read_ranges,
+)
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 
@@ -65,3 +73,19 @@ def test_a_range_is_within_a_file_of_the_record(record: Record) -> None:
     for outside in ("../secret", "/etc/passwd", "lock", "runs/one/../../lock", "runs/one/logs/../../../lock"):
         with pytest.raises(ValueError, match="is not a file of a record"):
             read_ranges(record.folder, [Range(outside, 0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        ("a" * 255, True),
+        ("a" * 256, False),
+        ("/".join(["a" * 255] * 4), True),
+        ("/".join(["a" * 255] * 4) + "a", False),
+        ("/".join(["a" * 204] * 5), True),
+        ("/".join(["a" * 204] * 5) + "a", False),
+        ("\u00e9" * 128, False),
+    ],
+)
+def test_a_name_has_the_length_that_file_systems_accept(name: str, is_valid: bool) -> None:
+    assert is_valid_name(name) is is_valid
