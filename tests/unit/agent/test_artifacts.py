@@ -52,6 +52,17 @@ def test_models_keras_files_and_the_newest_checkpoint_are_the_default() -> None:
     )
 
 
+def test_what_workers_beside_the_chief_save_for_nobody_is_stored_only_where_a_pattern_names_it() -> None:
+    names = [
+        "model/saved_model.pb",
+        "workertemp_0/model/saved_model.pb",
+        "a/workertemp_12/checkpoint",
+        "workertemp_x/w.h5",
+    ]
+    assert list(chosen(names)[0]) == [("model", "model"), ("weights", "workertemp_x/w.h5")]
+    assert list(chosen(names, "workertemp_0/**")[0]) == [("model", "workertemp_0/model")]
+
+
 def test_a_model_in_train_dir_itself_is_not_all_of_it() -> None:
     names = ["saved_model.pb", "variables/v", "assets/vocabulary", "events.out", *CHECKPOINT]
     found, _ = chosen(names, "**/saved_model.pb")

@@ -36,6 +36,9 @@ _BACKUP = "latest.weights.h5"
 _PARTS_OF_BACKUP = ("training_metadata.json", f"{_BACKUP}.bkp", "training_metadata.json.bkp")
 """The files of Keras' `BackupAndRestore`: it reads the weights first, then the epoch."""
 
+_OF_OTHER_WORKERS = re.compile(r"(?:^|/)workertemp_\d+/")
+"""Where all workers but the chief save a model in TensorFlow's guide to MultiWorkerMirroredStrategy: nobody reads that."""
+
 _PIECES = re.compile(r"\[(?:!.|[^!])[^\]]*\]|.", re.DOTALL)
 _RANGES = re.compile(r".-.|.", re.DOTALL)
 
@@ -268,7 +271,8 @@ def _escaped(text: str) -> str:
 
 def _matching(files: Mapping[str, FileInfo], pattern: str) -> List[str]:
     compiled = glob_pattern(pattern)
-    return [name for name in sorted(files) if compiled.fullmatch(name)]
+    names = [name for name in sorted(files) if compiled.fullmatch(name)]
+    return [name for name in names if pattern not in DEFAULT_PATTERNS or not _OF_OTHER_WORKERS.search(name)]
 
 
 def glob_pattern(pattern: str) -> "re.Pattern[str]":
