@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import datetime
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
@@ -354,34 +353,6 @@ def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
 def test_an_update_of_a_run_that_goes_on_names_the_watch(logged: list[str]) -> None:
     finish(observed(watch([sight(running(workers=1))], workers=1, wait="0")[0], "2026-11-21T12:00:00+00:00"))
     assert logged[-1].splitlines()[-1].startswith("More: `tfdeploy status --watch`, `tfdeploy logs worker-0`")
-
-
-@pytest.mark.parametrize("wait", ["10m", "0"])
-def test_each_update_that_waits_fails_by_a_failed_run_whichever_has_started_it(
-    monkeypatch: pytest.MonkeyPatch, wait: str
-) -> None:
-    logged: list[tuple[str, str]] = []
-    failed: list[str] = []
-    for severity in ("info", "warn", "error"):
-        monkeypatch.setattr(pulumi.log, severity, lambda text, *_, kind=severity, **__: logged.append((kind, text)))
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
-    monkeypatch.setattr(update_wait, "fail_update", lambda name, _: failed.append(name))
-    world = running(workers=1)
-    world.exit("worker-0", code=1)
-    world.settle()
-    first, _ = watch([sight(world)], workers=1, wait=wait)
-    time.sleep(0.01)
-    submitted_at = datetime.datetime.now(datetime.UTC).isoformat()
-    time.sleep(0.01)
-    second, _ = watch([sight(world)], workers=1, wait=wait)
-    for update, is_same in ((first, False), (second, True)):
-        assert finish(observed(update, submitted_at)).state == "failed"
-        kind, text = logged.pop()
-        assert kind == ("warn" if wait == "0" else "error")
-        assert text.startswith("mnist: the run failed: worker-0 failed (exit 1); changed code, command,")
-        assert "or another `run_id`, starts a new run." in text.splitlines()[0]
-        assert ("This update has started no run." in text) == is_same
-    assert failed == ([] if wait == "0" else ["mnist", "mnist"])
 
 
 def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str], monkeypatch: Any) -> None:
