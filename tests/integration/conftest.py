@@ -385,7 +385,7 @@ class Project:
     def _homes(self) -> list[Path]:
         """The folders of clusters on this machine, but for those of another login that shares the state folder."""
         others = {entry["cluster"]["id"] for entry in self._entries()} - {ref["id"] for ref in self.refs()}
-        homes = (Path(self.env["XDG_STATE_HOME"]) / "tfdeploy/clusters").glob("*")
+        homes = (Path(self.env["XDG_STATE_HOME"]) / "tfdeploy/clusters").glob("*/")
         return [home for home in homes if home.name.rpartition("-")[2] not in others]
 
     def clean(self) -> None:

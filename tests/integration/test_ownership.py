@@ -88,7 +88,7 @@ def logins(tmp_path: Path) -> Iterator[Callable[..., Login]]:
         return made[-1]
 
     yield make
-    for home in (tmp_path / "state/tfdeploy/clusters").glob("*"):
+    for home in (tmp_path / "state/tfdeploy/clusters").glob("*/"):
         remove_local_cluster(home)
 
 
