@@ -36,11 +36,6 @@ def _run(verb: str, rest: "list[str]") -> int:
 
         folder, address, token, *mode = rest
         return run_controller(Path(folder), address, Path(token), int(mode[0], 8) if mode else 0)
-    elif verb == "call":
-        from .transport.rpc import call
-
-        address, token, *requests = rest
-        return call(address, token, requests)
     elif verb == "remove-volumes":
         from .remove_volumes import remove_volumes
 

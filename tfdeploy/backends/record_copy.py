@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..agent.launch.workdir import IsLocked, locked
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.record.former_calls import FormerController
 from ..agent.record.record import Record
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
@@ -34,9 +33,6 @@ DOWNLOAD_SECONDS = 1800.0
 _SHORT_WAIT, _LONG_WAIT = 5.0, 60.0
 """How long an observation, and a command that deletes something, wait for another command that copies the same record. Such a command
 needs a few seconds; one that is suspended (Ctrl-Z) holds the lock for as long as it is."""
-
-_UNKNOWN_CALL = "404 unknown call"
-"""What a controller of version 0.1.0 responds."""
 
 
 class RecordUpdate(NamedTuple):
@@ -79,7 +75,7 @@ class RecordCopy:
             RecordCopyError: the copy cannot be written. What was copied stays; a later update continues there.
         """
         with self.locked(_LONG_WAIT if waits else _SHORT_WAIT):
-            before, original = self.record.current(), _Original(controller, self)
+            before, original = self.record.current(), _Original(controller)
             listed = original.files(["", *([before.spec.id] if before else [])])
             if before and not before.moved_to and not listed.runs:
                 raise RecordLost("the controller has no record: its disk was lost. `pulumi up --refresh` restores it")
@@ -96,7 +92,7 @@ class RecordCopy:
         """
         deadline = time.monotonic() + DOWNLOAD_SECONDS
         with self.locked(_LONG_WAIT):
-            original = _Original(controller, self)
+            original = _Original(controller)
             for run_id in original.files([]).runs:
                 listed = original.files([run_id])
                 if listed.record_id != self.record.record_id():
@@ -227,36 +223,24 @@ def _understood(listed: RecordList) -> RecordList:
 
 
 class _Original:
-    """The record at a controller, which may be of version 0.1.0."""
+    """The record at a controller."""
 
-    def __init__(self, controller: ControllerApi, copy: RecordCopy) -> None:
+    def __init__(self, controller: ControllerApi) -> None:
         self._controller = controller
-        self._former = FormerController(self._post, copy.record, copy._begin)
-        self._is_former = False
         self._record_id = ""
 
     def files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs; of the current run where an id is empty."""
-        try:
-            reply = self._controller.json("POST", "/files", {"runs": list(runs)})
-            listed = understood(lambda data: _understood(RecordList.from_dict(data)), reply)
-        except CallError as error:
-            if _UNKNOWN_CALL not in str(error):
-                raise
-            self._is_former = True
-            listed = understood(lambda _: _understood(self._former.files(runs)), {})
+        reply = self._controller.json("POST", "/files", {"runs": list(runs)})
+        listed = understood(lambda data: _understood(RecordList.from_dict(data)), reply)
         self._record_id = listed.record_id
         return listed
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
         """The bytes of ranges."""
-        if self._is_former:
-            return self._former.read(ranges)
-        response = self._post("/ranges", {"record_id": self._record_id, "ranges": ranges})
+        body = {"record_id": self._record_id, "ranges": ranges}
+        response = self._controller.call("POST", "/ranges", json.dumps(body).encode())
         return understood(lambda _: [data for _, data in unpack(response)], {"protocol": PROTOCOL})
-
-    def _post(self, path: str, body: dict[str, Any]) -> bytes:
-        return self._controller.call("POST", path, json.dumps(body).encode())
 
 
 def record_archive(cluster: ClusterRef) -> str:

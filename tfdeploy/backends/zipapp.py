@@ -19,10 +19,6 @@ from .ec2 import watchdog as watchdog_package
 _UNCHECKED = 1
 """The flags of a compiled module that is not compared with its source (PEP 552)."""
 
-_LOOKED_FOR = ("exec", "file_server", "tcp_relay")
-"""Version 0.1.0 looks for these modules in the agent of a task before it calls its commands, which still exist. The next version leaves
-these empty files out."""
-
 _INDENT = re.compile("^ +", re.MULTILINE)
 
 _START = "import sys\n\nfrom {name}.main import main\n\nsys.exit(main())\n"
@@ -73,8 +69,6 @@ def _zipped(
 ) -> bytes:
     name = package.__name__.rpartition(".")[2]
     files: dict[str, str | bytes] = {"__main__.py": _START.format(name=name)}
-    if package is agent:
-        files.update({f"{name}/{file}.py": "" for file in _LOOKED_FOR})
     for file, path in _sources(package).items():
         files[f"{name}/{file}"] = shorten(path.read_text(encoding="utf-8"))
         if compiled:

@@ -38,7 +38,6 @@ ADMIN_CALLS = [
     ("GET", "/import", {}),
     ("POST", "/view", {}),
     ("POST", "/files", {"runs": [""]}),
-    ("POST", "/copy", {"record_id": ""}),
     ("POST", "/restarts", {"hostnames": []}),
     ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),
     ("GET", "/stopped", {}),

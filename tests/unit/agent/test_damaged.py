@@ -155,9 +155,8 @@ def test_a_state_that_is_damaged_in_both_files_is_an_error_and_not_a_missing_run
         Record(tmp_path).current()
 
 
-@pytest.mark.parametrize("is_former", [False, True])
-def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them(is_former: bool) -> None:
-    with distant_record(is_former) as distant:
+def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them() -> None:
+    with distant_record() as distant:
         distant.submit("one", 1)
         distant.happen("before")
         distant.update()

@@ -15,7 +15,7 @@ from tests.clusters import cluster_ref
 from tests.unit.printing import Chunk, folder, write
 from tfdeploy.agent import files as agent_files
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_server import _artifact, _ranges
+from tfdeploy.agent.control.controller_server import _ranges
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
@@ -23,7 +23,6 @@ from tfdeploy.agent.record.log_lines import NAMES, PIPES
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState
-from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
 
 _ENTRY = struct.Struct("<dBIQI")
@@ -34,10 +33,10 @@ class Cut(ConnectionError):
 
 
 class Distant:
-    """A controller with a record, called over a connection that can be cut; `is_former`: of version 0.1.0."""
+    """A controller with a record, called over a connection that can be cut."""
 
-    def __init__(self, home: Path, is_former: bool = False) -> None:
-        self._home, self._is_former = home, is_former
+    def __init__(self, home: Path) -> None:
+        self._home = home
         self._lives = 0
         self.calls_left = 1_000_000
         self.calls: list[str] = []
@@ -93,9 +92,7 @@ class Distant:
             listed.append(ManifestArtifact(kind, name, "m", 0, [file]))
         save_manifest(run_folder, ArtifactList(listed))
 
-    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        if self._is_former == (path in ("/files", "/ranges")):
-            raise CallError(f"{method} {path}: 404 unknown call: {method} {path}")
+    def call(self, _method: str, path: str, body: bytes = b"") -> bytes:
         if self.calls_left <= 0:
             raise Cut
         self.calls_left -= 1
@@ -104,10 +101,7 @@ class Distant:
         controller._run = self.run
         if path == "/ranges":
             return _ranges(controller.record, **data)
-        if path == "/artifact":
-            return _artifact(controller.record, **data)
-        reply = controller.list_files(**data).to_dict() if path == "/files" else controller.changes_since(data)
-        return json.dumps(reply).encode()
+        return json.dumps(controller.list_files(**data).to_dict()).encode()
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body).encode()))
@@ -177,11 +171,11 @@ class Distant:
 
 
 @contextmanager
-def distant_record(is_former: bool = False) -> Iterator[Distant]:
+def distant_record() -> Iterator[Distant]:
     """A record and its copy in a folder that is deleted at the end."""
     with folder() as home, pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "XDG_STATE_HOME", str(home / "state"))
-        yield Distant(home, is_former)
+        yield Distant(home)
 
 
 def _sha256(data: bytes) -> str:

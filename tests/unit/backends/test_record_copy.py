@@ -47,7 +47,6 @@ def small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (replica, record_files):
             patch.setattr(module, "PART", PART)
-        patch.setattr("tfdeploy.agent.record.former_calls._MAX_BYTES", PART)
         for module in (replica, log_segments):
             patch.setattr(module, "SEGMENT_BYTES", SEGMENT)
         patch.setattr(replica, "_is_possible", lambda _: True)
@@ -55,15 +54,15 @@ def small_parts() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[False, True], ids=["", "0.1.0"])
-def distant(request: pytest.FixtureRequest) -> Iterator[Distant]:
-    with distant_record(request.param) as distant:
+@pytest.fixture
+def distant() -> Iterator[Distant]:
+    with distant_record() as distant:
         yield distant
 
 
 @pytest.fixture
 def present() -> Iterator[Distant]:
-    """The same at a controller of this version."""
+    """The same, with a run."""
     with distant_record() as distant:
         distant.submit("run", 1)
         yield distant
@@ -281,19 +280,15 @@ def rows(distant: Distant) -> list[tuple[str, bool]]:
     return [(row.name, row.is_complete) for row in stored_artifacts(distant.copy.run_folder("run"))[0]]
 
 
-@pytest.mark.parametrize("is_former", [False, True])
-def test_artifacts_are_fetched_once_and_those_that_changed_again(is_former: bool) -> None:
-    with distant_record(is_former) as distant:
-        distant.submit("run", 1)
-        distant.store(one=b"content" * 20, two=b"")
-        for content in (b"content", b"CONTENT"):
-            distant.store(one=content * 20, two=b"")
-            distant.update()
-            assert stored(distant) == {"one": content * 20, "two": b""}
-            distant.calls.clear()
-            distant.update()
-            assert not {"/ranges", "/artifact"} & {*distant.calls}
-        assert not (distant.copy.run_folder("run") / "artifacts.draft").exists()
+def test_artifacts_are_fetched_once_and_those_that_changed_again(present: Distant) -> None:
+    for content in (b"content", b"CONTENT"):
+        present.store(one=content * 20, two=b"")
+        present.update()
+        assert stored(present) == {"one": content * 20, "two": b""}
+        present.calls.clear()
+        present.update()
+        assert "/ranges" not in present.calls
+    assert not (present.copy.run_folder("run") / "artifacts.draft").exists()
 
 
 def test_what_takes_too_long_is_continued_by_the_next_observation(

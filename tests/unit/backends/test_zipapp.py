@@ -93,9 +93,3 @@ def test_another_interpreter_takes_the_sources(tmp_path: Path, monkeypatch: pyte
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"{program}/agent/launch/launcher.py"
-
-
-def test_version_0_1_0_finds_what_it_looks_for_in_an_agent() -> None:
-    """Its `exec`, `cp` and `port-forward` open the agent's zip, and refuse an agent that lacks these modules."""
-    names = zipfile.ZipFile(io.BytesIO(zipapp.application())).namelist()
-    assert {f"agent/{name}.py" for name in ("exec", "file_server", "tcp_relay")} <= {*names}

@@ -19,7 +19,7 @@ from ..events import Event
 from ..files import write_whole
 from ..launch import workdir
 from ..launch.ports import PortReservations
-from ..record import artifact_restore, former_calls, record_import
+from ..record import artifact_restore, record_import
 from ..record.artifact_manifest import load_manifest
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
@@ -299,10 +299,6 @@ class Controller:
         files = [file for file in list_files(self._record.folder, wanted) if file.name not in state]
         files += [small_file(name, text) for name, text in state.items()]
         return RecordList(record_id, self._clock.read(), files, current, self._record.runs())
-
-    def changes_since(self, position: Dict[str, Any]) -> Dict[str, Any]:
-        """What the record has beyond a copy of it, for version 0.1.0."""
-        return former_calls.changes_since(self._record, self.snapshot(), position, self._clock.read())
 
     def read_metrics(self) -> None:
         """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next

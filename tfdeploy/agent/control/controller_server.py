@@ -152,8 +152,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
 
 
 def _routes_of_users(controller: Controller) -> List[AllowedCall]:
-    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller. Version
-    0.1.0 calls `/copy` and `/artifact`."""
+    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller."""
 
     def files(body: bytes) -> Any:
         return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
@@ -171,8 +170,6 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
         call("POST", "/files", files),
         call("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
-        call("POST", "/copy", lambda body: controller.changes_since(json.loads(body))),
-        call("POST", "/artifact", lambda body: _artifact(controller.record, **json.loads(body)), _SHORT * 4),
         call("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
         call("PUT", f"/code/{_ARCHIVE}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
         call("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
@@ -210,10 +207,6 @@ def _ranges(record: Record, record_id: str, ranges: List[List[Any]]) -> bytes:
         raise ValueError("this is another record now")
     wanted = [Range(*part) for part in ranges]
     return pack(wanted, read_ranges(record.folder, wanted))
-
-
-def _artifact(record: Record, run_id: str, name: str, offset: int, size: int) -> bytes:
-    return read_ranges(record.folder, [Range(f"runs/{run_id}/artifacts/{name}", offset, size)])[0]
 
 
 class _Handler(BaseHTTPRequestHandler):

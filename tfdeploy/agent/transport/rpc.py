@@ -20,7 +20,6 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `POST /view` | backend | the view of the current run |
 | `POST /files` | backend | the files of the record, with the content of small ones |
 | `POST /ranges` | backend | the bytes of ranges of these files |
-| `POST /copy`, `POST /artifact` | backend of version 0.1.0 | what the record has beyond a copy of it; a part of a stored artifact |
 | `POST /restarts` | backend | restart these tasks, one at a time |
 | `POST /new-launcher` | backend | the user restarts or replaces a task |
 | `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
@@ -38,10 +37,9 @@ import http.client
 import json
 import os
 import socket
-import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, Optional
 
 UNIX = "unix:"
 _MAX_SOCKET_PATH = 107
@@ -55,6 +53,9 @@ _PART = 1024 * 1024
 
 _MAX_RESPONSE = 256 * 1024 * 1024
 """A view with the most log lines that are allowed has a third of it."""
+
+NO_RESPONSE = 3
+"""The exit code of a relay whose peer does not respond."""
 
 INTERRUPTED_CODE = 143
 """The exit code of launcher and controller after a signal: the backend must restart them then."""
@@ -232,37 +233,3 @@ class Client:
 
 def _as_os_error(error: Exception) -> OSError:
     return error if isinstance(error, OSError) else ConnectionError(f"broken response: {error!r}")
-
-
-ERROR, NO_RESPONSE = 1, 3
-"""Exit codes of `call`: the controller returned an error; it did not respond."""
-
-_SECONDS = 30.0
-
-
-def call(address: str, token_file: str, requests: List[str]) -> int:
-    """Make calls, of which each is a method, a path and a body, and print the response of the last; the exit code. A body that begins
-    with `@` names a file, which is removed. Only version 0.1.0 uses this: it observes the clusters of this version, too."""
-    bodies = [_content(body) for body in requests[2::3]]
-    try:
-        with Client(address, Path(token_file).read_text().strip(), _SECONDS) as client:
-            for method, path, body in zip(requests[::3], requests[1::3], bodies):
-                response = client.call(method, path, body)
-            sys.stdout.buffer.write(response)
-    except CallError as error:
-        print(error, file=sys.stderr)
-        return ERROR
-    except OSError as error:
-        print(error, file=sys.stderr)
-        return NO_RESPONSE
-    return 0
-
-
-def _content(body: str) -> bytes:
-    if not body.startswith("@"):
-        return body.encode()
-    file = Path(body[1:])
-    content = file.read_bytes()
-    with suppress(OSError):
-        file.unlink()
-    return content
