@@ -11,7 +11,6 @@ from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from tfdeploy.cli.command_table import FORMER
 from tfdeploy.cli.exit_codes import EXIT_CODES
 from tfdeploy.cli.typer_app import app
 from tfdeploy.provider import Package
@@ -87,16 +86,6 @@ A command has all of them but `-o wide`, unless its section lists others.
 {}
 """
 
-FORMER_NAMES = """\
-## Former names
-
-They work for one release more, with their former options.
-
-| former | now |
-|---|---|
-{}
-"""
-
 CODES = """\
 ## Exit codes
 
@@ -155,15 +144,12 @@ def command() -> str:
     context = Context(group, info_name="tfdeploy", **group.context_settings)
     pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
-    former = "\n".join(f"| `tfdeploy {verb.name}` | `tfdeploy {verb.successor}` |" for verb in FORMER)
     text = "\n".join(map(_wrapped_prose, pages.rstrip().splitlines()))
     text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"Usage: `\1`", text)
     text = re.sub(r"Usage: `tfdeploy [\w-]+ \[OPTIONS\]`\n\n", "", text)
     head, *sections = re.split(r"(?m)^(?=## )", re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)*\n", "", text))
     verbs = "".join(map(_without_common_options, sections)).rstrip()
-    return "\n".join(
-        [head + COMMON_OPTIONS.format("\n".join(COMMON)), verbs, "", FORMER_NAMES.format(former), CODES.format(codes)]
-    )
+    return "\n".join([head + COMMON_OPTIONS.format("\n".join(COMMON)), verbs, "", CODES.format(codes)])
 
 
 def _without_common_options(section: str) -> str:

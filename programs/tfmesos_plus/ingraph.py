@@ -135,7 +135,7 @@ class Alone:
     @contextmanager
     def reached(self, hostnames: list[str]) -> Iterator[dict[str, str]]:
         """The servers' addresses on this computer, through the way that leads to the cluster's engine."""
-        command = ["tfdeploy", "tunnel", *hostnames, "--json", "-C", str(HERE), "-s", self.stack]
+        command = ["tfdeploy", "port-forward", *hostnames, "--json", "-C", str(HERE), "-s", self.stack]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
             assert process.stdout is not None
             text = ""

@@ -51,10 +51,10 @@ def suspend_pulumi(cluster: Cluster, step: Step, running: Running | None) -> str
 COMMON: dict[str, tuple[Kind, Apply]] = {
     "up": (Kind(touches=False), command("up")),
     "refresh": (Kind(touches=False), command("refresh")),
-    "heal": (Kind(touches=False), command("heal")),
+    "heal": (Kind(touches=False), command("restart --lost")),
     "destroy": (Kind(during=False), destroy),
     "restart": (Kind(tasks=True), command("restart", of_task=True)),
-    "replace": (Kind(tasks=True), command("replace", of_task=True)),
+    "replace": (Kind(tasks=True), command("restart --without-data", of_task=True)),
     "kill_pulumi": (Kind(weight=4, alone=False, touches=False), kill_pulumi),
     "suspend_pulumi": (Kind(weight=2, alone=False, touches=False), suspend_pulumi),
 }

@@ -11,7 +11,7 @@ from tfdeploy import registry
 
 def state_of(project: Project, *options: str) -> str:
     """What is said of the project's cluster; empty where it is not listed."""
-    told = tfdeploy(project, "leftovers", "--json", *options).data["leftovers"]
+    told = tfdeploy(project, "ls", "--leftovers", "--json", *options).data["leftovers"]
     return next((row["state"] for row in told if row["home"] == str(project.places().home)), "")
 
 
@@ -32,19 +32,21 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
     lock.parent.mkdir(parents=True)
     lock.write_text("{}")
     assert state_of(project) == "busy"
-    refused = tfdeploy(project, "leftovers", "--delete", "--yes", "--cluster", "project/test/test", "--stack", "test")
+    refused = tfdeploy(
+        project, "ls", "--leftovers", "--delete", "--yes", "--cluster", "project/test/test", "--stack", "test"
+    )
     assert refused.code != 0
     assert project.supervisor().running()
 
     lock.unlink()
-    asked = tfdeploy(project, "leftovers", "--delete", "--cluster", "project/test/test")
+    asked = tfdeploy(project, "ls", "--leftovers", "--delete", "--cluster", "project/test/test")
     assert (asked.code, "Use --yes." in asked.err) == (2, True), asked.err
-    removed = tfdeploy(project, "leftovers", "--delete", "--yes", "--stack", "test")
+    removed = tfdeploy(project, "ls", "--leftovers", "--delete", "--yes", "--stack", "test")
     assert removed.code == 0, removed.err
     assert "project/test/test: the record" in removed.out
     project.assert_nothing_left()
     assert state_of(project) == ""
-    assert "Retained on purpose: 1 record of destroyed clusters" in tfdeploy(project, "leftovers").out
+    assert "Retained on purpose: 1 record of destroyed clusters" in tfdeploy(project, "ls", "--leftovers").out
 
 
 def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +71,8 @@ def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Pr
     shown = tfdeploy(training, "show", "--json").data[0]
     assert [row["hostname"] for row in shown["tasks"]] == ["ps-0", "worker-0", "worker-1"]
     assert state_of(training) == "unknown"
-    kept = tfdeploy(training, "leftovers", "--delete", "--yes", "--json", "--stack", "test")
+    kept = tfdeploy(training, "ls", "--leftovers", "--delete", "--yes", "--json", "--stack", "test")
     assert (kept.code, kept.data) == (0, [])
-    named = tfdeploy(training, "leftovers", "--delete", "--yes", "--cluster", "training/test/test")
+    named = tfdeploy(training, "ls", "--leftovers", "--delete", "--yes", "--cluster", "training/test/test")
     assert (named.code, "may still be running" in named.err) == (2, True)
     assert training.supervisor().running()

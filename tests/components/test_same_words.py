@@ -65,12 +65,12 @@ def test_the_command_lists_both_and_says_that_a_name_is_ambiguous(ada_and_ben: t
     assert {item["id"]: item["state"] for item in shown} == dict.fromkeys(ids, "running")
     text = verbs.call("show")[1].decode()
     assert all(f"/test ({cluster_id}, stack in {login})" in text for cluster_id, login in zip(ids, LOGINS, strict=True))
-    code, _, message = verbs.call("endpoints", "--cluster", "test")
+    code, _, message = verbs.call("events", "--cluster", "test")
     assert (code, "the stack has several clusters" in message) == (3, True)
     assert all(cluster_id in message for cluster_id in ids)
     for cluster in (ada, ben):
-        endpoints = json.loads(verbs.call("endpoints", "--json", "--cluster", cluster.cluster["id"])[1])
-        assert cluster.look().endpoints["worker-0"] in json.dumps(endpoints)
+        (shown,) = json.loads(verbs.call("show", "--json", "--cluster", cluster.cluster["id"])[1])
+        assert shown["endpoints"]["worker-0"] == cluster.look().endpoints["worker-0"]
 
 
 def test_a_computer_with_the_same_home_folder_touches_nothing_of_another_ones_cluster(

@@ -14,7 +14,7 @@ def test_a_removed_service_comes_back_and_what_no_stack_has_is_removed(project: 
     project.until_running("ps-0", "worker-0")
     project.docker("service", "rm", project.service("worker-0"))
     assert tfdeploy(project, "restart", "--lost", "--dry-run", "--json").data["restored"] == ["test-worker-0"]
-    healed = tfdeploy(project, "heal")
+    healed = tfdeploy(project, "restart", "--lost")
     assert healed.code == 0, healed.out + healed.err
     project.until_running("ps-0", "worker-0")
 
@@ -28,11 +28,11 @@ def test_a_removed_service_comes_back_and_what_no_stack_has_is_removed(project: 
     shutil.rmtree(project.folder / "backend")
     (project.folder / "backend").mkdir()
     title = f"{project.name}/test/test"
-    (row,) = tfdeploy(project, "leftovers", "--json", "--cluster", title).data["leftovers"]
+    (row,) = tfdeploy(project, "ls", "--leftovers", "--json", "--cluster", title).data["leftovers"]
     assert (row["state"], row["what"]["service"]) == ("unknown", 3)
     entry.write_text(json.dumps(known))
-    (row,) = tfdeploy(project, "leftovers", "--json", "--cluster", title).data["leftovers"]
+    (row,) = tfdeploy(project, "ls", "--leftovers", "--json", "--cluster", title).data["leftovers"]
     assert row["state"] == "left over"
-    removed = tfdeploy(project, "leftovers", "--delete", "--yes", "--cluster", title)
+    removed = tfdeploy(project, "ls", "--leftovers", "--delete", "--yes", "--cluster", title)
     assert removed.code == 0, removed.err
     project.assert_nothing_left()

@@ -23,7 +23,7 @@ def test_docker_is_driven_from_a_mac(project: DockerProject) -> None:
     code, out, error = verbs.call("status", "--json")
     assert code == 0, error
     assert json.loads(out)[0]["state"] == "succeeded"
-    for command in (["ls"], ["logs", "worker-0"], ["events"], ["explain"], ["wait"], ["report"], ["leftovers"]):
+    for command in (["ls"], ["logs", "worker-0"], ["events"], ["explain"], ["wait"], ["report"], ["ls", "--leftovers"]):
         code, out, error = verbs.call(*command)
         assert code == 0, (command, out, error)
 

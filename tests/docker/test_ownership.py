@@ -172,7 +172,7 @@ def test_a_lost_cluster_is_removed_by_its_id(login: Login, monkeypatch: pytest.M
     running(after, monkeypatch)
     mine = objects(after)
     lost = objects(before)
-    words = ("leftovers", "--delete", "--cluster", before.cluster["id"], "--yes")
+    words = ("ls", "--leftovers", "--delete", "--cluster", before.cluster["id"], "--yes")
     code, _, problem = Verbs(after.program, after.env).call(*words)
     assert (code, "its update may still be running" in problem) == (2, True), problem
     assert objects(before) == lost

@@ -70,7 +70,7 @@ def test_the_same_machine_is_not_made_for_ever(project: Ec2Project) -> None:
 
 def test_what_is_mended_and_changed_is_made_anew_and_nothing_else(project: Ec2Project, volume: str) -> None:
     before = {name: project.machine(name).id for name in (MANAGER, WORKER)}
-    # As the console says; `tfdeploy ssh` runs this command.
+    # As the console says; `tfdeploy exec --machine` runs this command.
     shell = BACKEND.access.ssh(project.cluster, WORKER)
     subprocess.run([*shell, "sudo", "mkfs.ext4", "-q", "/dev/sdf"], check=True, capture_output=True)
     project.write(asked(volume, "c7i.large"), STEPS)

@@ -52,8 +52,8 @@ class OfUser(Project):
         return dict(found)
 
     def leftovers(self) -> list[dict[str, str]]:
-        """What `tfdeploy leftovers` lists for this user."""
-        said, _ = self.begin(COMMAND, "leftovers", "--json").communicate()
+        """What `tfdeploy ls --leftovers` lists for this user."""
+        said, _ = self.begin(COMMAND, "ls", "--leftovers", "--json").communicate()
         found: list[dict[str, str]] = json.loads(said)["leftovers"]
         return found
 
@@ -116,7 +116,7 @@ def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_us
     assert [row["home"] for row in ada.leftovers()] == [str(ada.places().home)]
     assert ben.leftovers() == []
     before = ben.processes()
-    removed = ada.begin(COMMAND, "leftovers", "--delete", "--yes", "--stack", "test")
+    removed = ada.begin(COMMAND, "ls", "--leftovers", "--delete", "--yes", "--stack", "test")
     said, _ = removed.communicate()
     assert removed.returncode == 0, said
     ada.assert_nothing_left()

@@ -69,7 +69,7 @@ class Login(Project):
 
     def leftovers(self) -> list[str]:
         """The ids of the clusters of this state folder that are left over, or may be."""
-        rows = json.loads(self.verbs.call("leftovers", "--json")[1])["leftovers"]
+        rows = json.loads(self.verbs.call("ls", "--leftovers", "--json")[1])["leftovers"]
         return [row["id"] for row in rows if row["home"].startswith(self.env["XDG_STATE_HOME"])]
 
     def start_training(self) -> tuple[set[int], bytes]:
@@ -149,7 +149,7 @@ def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(l
     (ada.folder / "backend").mkdir()
     ada.write(JOB, SLEEPER)
     ada.init()
-    code, _, message = ada.verbs.call("leftovers", "--delete", "--cluster", lost["id"], "--yes")
+    code, _, message = ada.verbs.call("ls", "--leftovers", "--delete", "--cluster", lost["id"], "--yes")
     assert code == 0, message
     assert (places.home.exists(), marked(places.home)) == (False, [])
     assert lost["id"] not in ada.call("preview", "--stack", ada.stack).output
@@ -184,7 +184,7 @@ def test_a_renamed_stack_keeps_its_cluster(logins: Callable[..., Login]) -> None
     assert ada.call("stack", "rename", "renamed", "--stack", ada.stack).exit_code == 0
     ada.stack = "renamed"
     assert ada.leftovers() == []
-    ada.verbs.call("leftovers", "--delete", "--yes")
+    ada.verbs.call("ls", "--leftovers", "--delete", "--yes")
     assert ada.trace() == before
     ada.up()
     assert ada.trace()[0] == before[0], "no process was restarted"

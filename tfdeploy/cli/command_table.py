@@ -2,10 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .exit_codes import EXIT_WORDS
 
@@ -33,47 +31,22 @@ class Verb(NamedTuple):
     runs_command: bool = False
     """Whether what follows its first argument is the user's command, with its own options."""
     module: str = ""
-    """The module with its function, in this package; by default that of its name, or of its successor's, in `commands`."""
+    """The module with its function, in this package; by default that of its name in `commands`."""
     function: str = ""
     """By default that of this name."""
     is_listed: bool = True
     """Whether the list of commands shows it."""
-    successor: str = ""
-    """What a former command is called now. It works for one release more."""
-    presets: Mapping[str, object] = MappingProxyType({})
-    """The parameters of its function that a former command sets itself."""
 
     def function_with_options(self) -> Callable[..., None]:
         """Import its function. It has the common options in its signature."""
-        identifier = (self.successor or self.name).split()[0].replace("-", "_")
+        identifier = self.name.replace("-", "_")
         module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
         function: Callable[..., None] = getattr(module, self.function or identifier)
-        if self.successor:
-            function = self._with_notice(function)
         if self.without == ALL:
             return function
         from .common import with_common_options
 
         return with_common_options(function, ALL - self.without, self.wide)
-
-    def _with_notice(self, function: Callable[..., None]) -> Callable[..., None]:
-        """A former command, which prints its present name first."""
-
-        notice = f"`tfdeploy {self.name}` is now `tfdeploy {self.successor}`."
-
-        @wraps(function)
-        def command(query: Any, **options: Any) -> None:
-            if not query.as_json:  # a program may read both streams as one
-                from .common import print_message
-
-                print_message(f"tfdeploy: {notice}")
-            function(query, **self.presets, **options)
-
-        parameters = inspect.signature(function).parameters.values()
-        remaining = [parameter for parameter in parameters if parameter.name not in self.presets]
-        command.__signature__ = inspect.Signature(remaining)  # type: ignore[attr-defined]
-        command.__doc__ = f"{notice}\n\n{inspect.cleandoc(function.__doc__ or '')}"
-        return command
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -127,41 +100,8 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 }
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
-FORMER = (
-    Verb("endpoints", wide=True, function="endpoints", successor="status -o wide"),
-    Verb(
-        "replace",
-        successor="restart --without-data",
-        presets={"without_data": True, "lost": False, "dry_run": False},
-    ),
-    Verb(
-        "heal",
-        without=_WHOLE_STACK,
-        successor="restart --lost",
-        presets={"lost": True, "hostname": "", "without_data": False, "yes": False},
-    ),
-    Verb(
-        "ssh",
-        without=_NO_RESULT,
-        function="exec_",
-        successor="exec --machine",
-        presets={"machine": True, "interactive": False, "terminal": False},
-    ),
-    Verb("tunnel", successor="port-forward"),
-    Verb(
-        "leftovers",
-        wide=True,
-        successor="ls --leftovers",
-        presets={"everything": False, "only_leftovers": True},
-    ),
-)
-"""The commands of earlier versions. No list shows them."""
-
 BY_NAME = {
-    name: (group, verb)
-    for group, verbs in {**GROUPS, "Former": FORMER}.items()
-    for verb in verbs
-    for name in (verb.name, *verb.aliases)
+    name: (group, verb) for group, verbs in GROUPS.items() for verb in verbs for name in (verb.name, *verb.aliases)
 }
 """Each name and alias to the heading and the command."""
 

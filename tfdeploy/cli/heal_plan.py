@@ -1,4 +1,4 @@
-"""What `tfdeploy heal` would do: restore lost resources, or also apply edits. Pure.
+"""What `tfdeploy restart --lost` would do: restore lost resources, or also apply edits. Pure.
 
 A step is one of `pulumi preview --json`. A lost resource is created again with the same inputs; every other difference is an edit of
 the program or its configuration, and `heal` refuses it.

@@ -96,7 +96,7 @@ def _command(name: str) -> TyperCommand:
         cls=_Command,
         # One line for each paragraph: the help has the width of the terminal.
         help="\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n")),
-        hidden=name != verb.name or bool(verb.successor),
+        hidden=name != verb.name,
         rich_help_panel=group,
         context_settings={"allow_interspersed_args": not verb.runs_command},
     )(with_typer(function))

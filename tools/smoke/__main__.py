@@ -211,7 +211,7 @@ class Smoke:
         for machine in (f"{_NAME}-ps-m0", f"{_NAME}-worker-m0"):
             facts = {}
             for name, command in MACHINE_FACTS.items():
-                ssh = f"tfdeploy ssh --stack {_STACK} {machine} -- sudo -n sh -c".split()
+                ssh = f"tfdeploy exec --machine --stack {_STACK} {machine} -- sudo -n sh -c".split()
                 step = self._commands.run(*ssh, f"'{_quoted(command)}'", shown=False)
                 self._commands.steps.pop()
                 facts[name] = step.output.strip().replace("\n", "; ")

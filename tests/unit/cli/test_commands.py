@@ -151,7 +151,7 @@ def test_what_is_not_a_port_is_refused(text: str) -> None:
         port_forward.parse_ports(text)
 
 
-@pytest.mark.parametrize("verb", "logs endpoints explain restart replace exec ssh tunnel port-forward".split())  # noqa: SIM905
+@pytest.mark.parametrize("verb", "logs explain restart exec port-forward".split())  # noqa: SIM905
 def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stands(monkeypatch, [])
     command: Any = get_command(app)

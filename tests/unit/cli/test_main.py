@@ -14,14 +14,14 @@ from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from tfdeploy.cli.command_table import FORMER, GROUPS, Verb, listed_names
+from tfdeploy.cli.command_table import GROUPS, Verb, listed_names
 from tfdeploy.cli.exit_codes import EXIT_WORDS
 from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError
 from tfdeploy.paths import make_private, state_folder
 
-NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy", "ssh")
-QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")
+NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy")
+QUESTIONS = ("restart", "stop", "ls")
 """The verbs that ask before they act."""
 
 
@@ -95,18 +95,6 @@ def test_the_help_of_a_command_is_wrapped_once(width: str, monkeypatch: pytest.M
                 assert len(line) + 1 + len(first) >= int(width) - 1, (name, line, following)
 
 
-@pytest.mark.parametrize("verb", FORMER, ids=attrgetter("name"))
-def test_a_former_command_works_unlisted_and_names_its_successor(verb: Verb) -> None:
-    successor = verb.successor.split()[0]
-    assert successor in listed_names()
-    assert verbs()[verb.name].hidden
-    assert verb.name not in CliRunner().invoke(app, ["help"]).output.split()
-    option = next((part for part in verb.successor.split() if part.startswith("--")), "")
-    assert not option or option in options(successor)
-    former = {name for name in options(verb.name) if name.startswith("-")}
-    assert former - {"--cwd", "-C"} <= options(successor)
-
-
 @pytest.mark.parametrize("alias", ["ps", "show"])
 def test_status_has_the_names_that_people_type(alias: str) -> None:
     assert [verbs()[name].help for name in (alias, "status")] == [verbs()["status"].help] * 2
@@ -138,7 +126,7 @@ def test_a_letter_has_one_meaning() -> None:
 def test_options_that_would_do_nothing_are_refused() -> None:
     assert not {"--cwd", "--stack", "--cluster"} & options("options")
     assert "--cwd" not in options("ls")
-    assert "--cluster" not in options("doctor") | options("heal")
+    assert "--cluster" not in options("doctor")
 
 
 @pytest.mark.parametrize("home", ["/proc/nobody", "/dev/null/nobody"])

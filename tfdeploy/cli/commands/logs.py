@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 from ... import registry
-from ...agent.record.pattern_process import PATTERN_SECONDS, TooSlow, limited
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import plain
 from ...agent.run_state import RunState
@@ -201,6 +200,8 @@ def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: 
 
 
 def _contains(text: str, pattern: re.Pattern[str]) -> bool:
+    from ...agent.record.pattern_process import PATTERN_SECONDS, TooSlow, limited  # takes long to load
+
     try:
         with limited():
             return pattern.search(text) is not None

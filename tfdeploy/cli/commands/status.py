@@ -16,18 +16,16 @@ from ...agent.files import write_whole
 from ...agent.record.log_lines import Reader
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
-from ...backends.task_access import no_task
 from ...errors import UsageError
-from ...outputs import TaskRow
 from ...registry import Entry
 from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
 from ...report.stored_progress import stored_progress
 from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
-from ..common import Hostname, has_colours, print_json, print_message, print_result, print_styled
+from ..common import has_colours, print_json, print_message, print_result, print_styled
 from ..option import Option
-from ..output import cluster_tables, print_table, screen_width, sleep_while_read, wide_tables
-from ..select import ClusterQuery, label, select_cluster, select_clusters
+from ..output import cluster_tables, screen_width, sleep_while_read, wide_tables
+from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
 
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_ENDPOINT_COLUMNS = ("hostname", "endpoint", "address", "machine", "public_ip")
 _PROGRESS_FILE = "progress.json"
 """In the folder of a run: what was read of its progress, and how far."""
 
@@ -314,30 +311,3 @@ def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
-
-
-def endpoints(query: ClusterQuery, hostname: Hostname = "") -> None:
-    """Show the addresses of tasks.
-
-    ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy port-forward`.
-    """
-    snapshot = take_snapshot(select_cluster(query))
-    tasks = snapshot.report.tasks
-    rows = [_endpoint(task) for task in tasks if hostname in ("", task["hostname"])]
-    if not rows:
-        raise no_task(snapshot.entry.title, hostname, [task["hostname"] for task in tasks])
-    if query.as_json:
-        print_json(rows)
-    else:
-        print_table(rows, _ENDPOINT_COLUMNS, query.wide)
-
-
-def _endpoint(task: TaskRow) -> dict[str, str]:
-    port = task["address"].rpartition(":")[2]
-    return {
-        "hostname": task["hostname"],
-        "endpoint": f"{task['hostname']}:{port}" if port else "",
-        "address": task["address"],
-        "machine": task["machine"],
-        "public_ip": task["public_ip"],
-    }
