@@ -171,7 +171,7 @@ def deleted(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(resources, "_store_outcomes", lambda _: None)
     monkeypatch.setattr(resources, "load", lambda _: SimpleNamespace(runner=runner, machine_provider=None))
     calls: list[str] = []
-    runner.stop_run = lambda _: calls.append("Run")  # type: ignore[method-assign]
+    runner.stop_run = lambda props: calls.append("Run")  # type: ignore[method-assign]
     runner.delete_all = lambda *_: calls.append("Cleanup")  # type: ignore[attr-defined]
     runner.create_task = lambda _: {"created_at": "now"}  # type: ignore[attr-defined]
     runner.delete_task = lambda task: calls.append(f"Task {task['is_replaced']}")  # type: ignore[attr-defined]
