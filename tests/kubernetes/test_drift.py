@@ -7,7 +7,7 @@ from tests.kubernetes.test_failures import STEPS, trains_on
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.kubernetes.api import MERGE
-from tfdeploy.backends.kubernetes.labels import controller_pod, object_name, prefix
+from tfdeploy.backends.kubernetes.labels import TRAIN, controller_pod, object_name, prefix
 
 JOB = (
     'command=["python", "train.py"], code="code", chief=True, workers=1, wait="0", secrets={"KEY": "a-value"}, '
@@ -68,7 +68,8 @@ def test_what_is_deleted_while_it_trains_is_made_again_and_the_run_goes_on(proje
     assert_made_again(project, [("Job", worker)], is_open=True)
     until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=project.objects.tasks)
 
-    for item in [(kind, name) for kind, name in everything if kind in ("Job", "StatefulSet", "PersistentVolumeClaim")]:
+    train = object_name(project.cluster, TRAIN)  # the tasks mount it, so that Kubernetes retains it as long as they run
+    for item in [item for item in everything if item not in no_pods and item[1] != train]:
         delete(project, *item)
         assert_made_again(project, [item], is_open=True)
         project.until_running("chief-0", "worker-0")
