@@ -62,8 +62,9 @@ def test_a_clock_that_is_set_delays_no_restart(seconds: float) -> None:
 def test_a_machine_with_a_wrong_clock_delays_no_rolling_restart(
     seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    obey = Launcher.obey
+    obey, report = Launcher.obey, Launcher.report
     monkeypatch.setattr(Launcher, "obey", lambda launcher, order, now: obey(launcher, order, now + seconds))
+    monkeypatch.setattr(Launcher, "report", lambda launcher, now: report(launcher, now + seconds))
     job = world(workers=2)
     job.roll("worker-0", "worker-1")
     job.wait(1.5)
