@@ -2,8 +2,11 @@
 
 import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from tests.components.conftest import Standing
 from tests.components.registered import verbs_of
@@ -82,6 +85,26 @@ def draft(cluster: Standing) -> int:
     return max(sizes, default=0)
 
 
+@contextmanager
+def in_upload(cluster: Standing) -> Iterator[int]:
+    """Inside, so much of an upload has arrived, and the controller is stopped: it does not end before the test has done its part."""
+    controller = psutil.Process(cluster.pid("controller"))
+
+    def has_begun() -> int:
+        controller.suspend()
+        arrived = draft(cluster)
+        if not arrived:
+            controller.resume()
+        return arrived
+
+    arrived = until(has_begun, "a part has arrived", seen=cluster.happened)
+    try:
+        yield arrived
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            controller.resume()
+
+
 def test_models_and_the_newest_checkpoint_are_in_the_record(cluster: Standing) -> None:
     statements = 'put("export/1/saved_model.pb"); put("export/1/variables/v.index"); checkpoint(1); checkpoint(20); put("events.out")'
     saves(cluster, f'{statements}; put("best.keras", b"keras")', ps=1)
@@ -126,8 +149,8 @@ def test_a_launcher_that_is_killed_while_it_uploads_is_continued_by_the_next_one
     saves(cluster, f'large("big.keras", {600 * MIB})')
     cluster.until_running("worker-0")
     cluster.open()
-    known = until(lambda: draft(cluster), "a part has arrived")
-    cluster.kill("worker-0")
+    with in_upload(cluster) as known:
+        cluster.kill("worker-0")
     until(lambda: not draft(cluster) or draft(cluster) >= known, "what has arrived stays")
     until((artifacts(cluster) / "big.keras").exists, "the upload ends", seen=cluster.happened)
     assert (artifacts(cluster) / "big.keras").stat().st_size == 600 * MIB
@@ -141,8 +164,8 @@ def test_an_upload_continues_after_its_controller_was_killed(cluster: Standing) 
     saves(cluster, f'large("big.keras", {600 * MIB})')
     cluster.until_running("worker-0")
     cluster.open()
-    until(lambda: draft(cluster), "a part has arrived")
-    cluster.kill("controller")
+    with in_upload(cluster):
+        cluster.kill("controller")
     rows = until_uploaded(cluster)
     assert [(row["name"], row["size"], row["problem"]) for row in rows] == [("big.keras", 600 * MIB, "")]
     begun = [event.count for event in cluster.events() if event.kind == "artifacts_begun"]
@@ -194,7 +217,8 @@ def test_a_file_that_changes_meanwhile_is_named(cluster: Standing) -> None:
     cluster.until_running("worker-0")
     path = Path(cluster.look().train_dir) / "big.keras"
     cluster.open()
-    until(lambda: draft(cluster) or cluster.idle(), "a part has arrived")
+    with in_upload(cluster):
+        path.touch()
 
     def has_ended() -> bool:
         path.touch()
@@ -211,8 +235,8 @@ def test_a_file_that_vanishes_meanwhile_is_not_missed(cluster: Standing) -> None
     cluster.until_running("worker-0")
     path = Path(cluster.look().train_dir) / "big.keras"
     cluster.open()
-    until(lambda: draft(cluster), "a part has arrived")
-    path.unlink()
+    with in_upload(cluster):
+        path.unlink()
     rows = until_uploaded(cluster)
     assert [(row["name"], row["problem"]) for row in rows] == [("small.keras", "")]
 
