@@ -23,6 +23,7 @@ from tests.counting import (
 )
 from tests.integration.conftest import Project
 from tests.verbs import COMMAND, Verbs
+from tests.waiting import until
 from tfdeploy.backends.local.supervisor import marked
 
 PS, SIZES = 1, (3, 7)
@@ -107,7 +108,10 @@ def test_an_up_and_a_look_do_so_much_for_so_many_tasks(project: Project, tasks: 
     assert bytes_sent(first, CONTROLLER, SUPERVISORD) <= BYTES_OF_FIRST_UP.of(tasks)
     hostnames = ["ps-0", *(f"worker-{index}" for index in range(tasks - PS))]
     project.until_running(*hostnames)
-    assert len(marked(project.places().home)) == PROCESSES.of(tasks)
+    until(
+        lambda: len(marked(project.places().home)) == PROCESSES.of(tasks),
+        "all processes, of which one may just become its program",
+    )
 
     second = up(project, "second")
     assert numbers(project, second) == expected(NO_OP_UP, tasks), second.all
