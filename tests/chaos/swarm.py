@@ -188,22 +188,6 @@ def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) ->
     return f"removed {', '.join(names)}"
 
 
-def remove_supply(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """All services are removed by hand, and then what an engine removes only after them: a secret, a config, or a network."""
-    services = cluster.services()
-    if not services:
-        return ""
-    cluster.note("cut")
-    cluster.docker("service", "rm", *services)
-    kind = ("secret", "config", "network")[int(step.amount * 3)]
-    release(cluster)
-    until(lambda: remove_ended(cluster.docker, *cluster.filters()), "the containers have ended", seconds=100)
-    names = cluster.docker(kind, "ls", "--quiet", *cluster.filters()).split()
-    with suppress(DockerFailed):
-        cluster.docker(kind, "rm", *names[:1])
-    return f"removed {len(services)} services, and {kind} {' '.join(names[:1])}"
-
-
 def cut_network(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
     """A container hears nothing, or is not heard, or both, for half an hour by the clocks of the launchers."""
     role = step.task if step.seconds < 2.2 else CONTROLLER
@@ -287,7 +271,6 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "remove_container": (Kind(weight=2, tasks=True), remove_container),
     "remove_service": (Kind(weight=2, tasks=True), remove_service),
     "remove_volume": (Kind(during=False), remove_volume),
-    "remove_supply": (Kind(weight=2, during=False), remove_supply),
     "cut_network": (Kind(weight=2, tasks=True, touches=False), cut_network),
     "damage_record": (Kind(touches=False), damage_record),
     "disk_full": (Kind(weight=2, during=False, touches=False), fill_disk),
