@@ -265,7 +265,9 @@ def _task(facts: Facts, hostname: str, findings: Sequence[Finding]) -> list[Find
     return [Finding(hostname, f"{hostname} is {row['status']}.", wrong=is_problem)]
 
 
-_REFRESH = "If something else was deleted too, `pulumi up --refresh` creates both again."
+_REFRESH = (
+    "If something else was deleted too, run `pulumi up --refresh`, and then `pulumi up`, whatever the first reports."
+)
 
 _PATIENCE = 5.0
 """So many seconds a controller or an engine is silent at most where it is started again, or misses a call."""

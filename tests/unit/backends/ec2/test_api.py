@@ -209,7 +209,7 @@ def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPa
     refused = text.format("InsufficientInstanceCapacity")
     assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
     profile = text.format("InvalidParameterValue") + "Invalid IAM Instance Profile name"
-    assert "`pulumi up --refresh` creates the cluster's again" in capacity.explanation(*context, "mnist-ps-m0", profile)
+    assert "Run `pulumi up --refresh`" in capacity.explanation(*context, "mnist-ps-m0", profile)
     assert capacity.explanation(*context, "mnist-group", "timeout while waiting for a state") == ""
     assert capacity.explanation(*context, "mnist-group", text.format("InternalError")) == ""
 

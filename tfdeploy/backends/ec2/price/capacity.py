@@ -118,8 +118,8 @@ def explanation(cluster: ClusterRef, planned: Mapping[str, PlannedInstance], nam
         except TfdeployError as error:
             return f"{name}: no capacity for {planned[name].request.instance_type.name} now ({error})"
     if name in planned and _PROFILE.search(text):
-        own = "correct `ec2.instance_profile` if it is your own"
-        return f"{name}: its instance profile does not exist. `pulumi up --refresh` creates the cluster's again; {own}."
+        again = "Run `pulumi up --refresh`, and if that fails because the Swarm is gone too, `pulumi up` after it"
+        return f"{name}: its instance profile does not exist. {again}; or correct `ec2.instance_profile` if you have set it."
     refused = provider_error(text, region)
     return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
