@@ -24,8 +24,8 @@ def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, 
     # The axis is logarithmic once the loss has fallen far.
     assert tab.texts(".curve h3") in (["Loss by step"], ["Loss by step, logarithmic"])
     names, addresses = (tab.texts(f"[aria-label=Endpoints] tbody {cell}") for cell in ("th", "td"))
-    told = tfdeploy(training, "endpoints", "--json").data
-    assert list(zip(names, addresses, strict=True)) == [(row["hostname"], row["address"]) for row in told]
+    (shown,) = tfdeploy(training, "status", "--json").data
+    assert dict(zip(names, addresses, strict=True)) == shown["endpoints"]
     names, values = (tab.texts(f"[aria-label=Receipt] tbody {cell}") for cell in ("th", "td"))
     receipt = dict(zip(names, values, strict=True))
     assert receipt["command"] == "python train.py --train_steps=999999"

@@ -303,7 +303,7 @@ def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
     shell.write(SLEEPER)
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
     terminal.until_said("worker-0 | begins")
-    delete = ["tfdeploy", "leftovers", "--delete", "--yes", "--stack", "mine"]
+    delete = ["tfdeploy", "ls", "--leftovers", "--delete", "--yes", "--stack", "mine"]
     said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
     assert "tfdeploy-run/mine" not in said.stdout
     assert marked(shell.homes()[0]) != []

@@ -295,9 +295,10 @@ class Standing:
 
     def _process(self, program: str) -> psutil.Process | None:
         """A process of this cluster: supervisord has 0 of a program that it starts again, and a number may be another's by now."""
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):
             process = psutil.Process(self.pid(program))
-            return process if process.environ().get(MARK) == str(self.places.home) else None
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            return process if f"{MARK}={self.places.home}".encode() in environment else None
         return None
 
 

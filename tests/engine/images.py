@@ -30,7 +30,7 @@ MACHINE_SUITE = "trixie"
 """Debian 13: machines have a newer engine than this one."""
 
 PACKAGES = ("ca-certificates", "python3", "python-is-python3")
-MACHINE_PACKAGES = ("docker.io", "docker-cli", "iproute2", "iptables", "openssh-server", "pigz")
+MACHINE_PACKAGES = ("docker.io", "docker-cli", "e2fsprogs", "iproute2", "iptables", "openssh-server", "pigz")
 NOT_NEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
 SLIM = Path(__file__).parent / "slim.py"
 UV = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]

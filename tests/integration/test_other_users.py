@@ -61,21 +61,14 @@ class OfUser(Project):
         """The processes of the cluster."""
         return sorted(marked(self.places().home), key=lambda process: process.pid)
 
-    @property
-    def sockets(self) -> Path:
-        """Where this user's clusters have their sockets."""
-        return Path(f"/tmp/tfdeploy-{self.uid}")
-
     def assert_nothing_left(self) -> None:
-        """No process, socket, or folder of a cluster of this user."""
+        """No process or folder of a cluster of this user."""
         assert self.processes() == []
-        assert not self.sockets.exists() or list(self.sockets.iterdir()) == []
         assert list((self.folder / "state/tfdeploy/clusters").glob("*")) == []
 
     def clean(self) -> None:
         """End and remove whatever the test left, without Pulumi."""
         kill_all(self.processes())
-        shutil.rmtree(self.sockets, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -107,7 +100,7 @@ def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_us
         assert {process.uids().effective for process in processes} == {user.uid}
         until(partial(user.log, "worker-0"), "the first line")
         assert user.log("worker-0") == f"{user.uid}\n"
-    assert {path.stat().st_mode & 0o077 for user in (ada, ben) for path in (user.sockets, user.places().home)} == {0}
+    assert {user.places().home.stat().st_mode & 0o077 for user in (ada, ben)} == {0}
 
     assert ada.leftovers() == ben.leftovers() == []
     shutil.rmtree(ada.folder / "backend")

@@ -95,23 +95,11 @@ def test_a_stop_waits_for_uploads_but_not_for_the_task_of_a_lost_machine_after_t
 CLUSTER = ClusterRef(backend="docker", project="p", stack="s", name="older", home="", id="abcdefghij", owner="somebody")
 
 
-def test_the_record_of_an_older_agent_is_copied() -> None:
-    state = older_state()
-    run_id = state["spec"]["id"]
-    changes = {"record_id": "one-record", "runs": [run_id], "current": run_id, "run_id": run_id, "run_state": state}
-    changes |= {"more": False, "events_at": 0, "events": "", "logs": {}, "at": None}
-    record_copy = RecordCopy(CLUSTER)
-    update = record_copy.update(OlderController(copy=changes))
-    assert update.run_state is not None
-    run = record_copy.record.current()
-    assert run is not None
-    assert run.tasks["worker-0"].state == "running"
-
-
-def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on() -> None:
+@pytest.mark.parametrize("responses", [{"files": {"protocol": 9}}, {}])
+def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on(responses: dict[str, Any]) -> None:
     record_copy = RecordCopy(CLUSTER)
     record_copy.record.save(running().job)
-    garbage = OlderController(copy={"protocol": 9})
+    garbage = OlderController(**responses)
     with pytest.raises(CallError, match="another version of tfdeploy"):
         record_copy.update(garbage)
     record_copy.download(garbage)

@@ -155,12 +155,14 @@ class LocalTaskRunner:
         stopped = stop_run(places, token)
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
-            has_moved = Record(places.record).has_moved()  # only here may be checkpoints that were not uploaded
-            parts = (places.train,) if has_moved else (places.record, places.train)
+            record = Record(places.record)
+            # Of a run that has moved, only here may be checkpoints that were not uploaded.
+            has_record = bool(record.runs()) and not record.has_moved()
+            parts = (places.record, places.train) if has_record else (places.train,)
             retained = set_aside(places.home, *parts)
             shutil.rmtree(places.home, ignore_errors=True)
             places.lock.unlink(missing_ok=True)
-        what = "the checkpoints" if has_moved else "the record and the checkpoints"
+        what = "the record and the checkpoints" if has_record else "the checkpoints"
         return f"{what} are stored in {retained}" if retained else ""
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
