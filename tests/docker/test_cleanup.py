@@ -40,7 +40,7 @@ def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: 
     project.up()
     project.until_running("ps-0", "worker-0")
     project.docker("service", "rm", project.service("worker-0"), project.service("controller"))
-    seen = project.up()
+    seen = project.up(fails=True)
     assert "up --refresh" in seen.output
     assert project.outputs()["state"] == "unknown"
     assert {"test-worker-0", "test-run"} <= project.up("--refresh").touched()
