@@ -200,13 +200,10 @@ def _withheld(spec: ClusterSpec, latest: Report) -> str:
     """Why what depends on the cluster is not created; empty where it is: after the success of the run, where all tasks serve, and where
     the update does not wait for a run that may still succeed."""
     what = f"{spec.name}: what depends on this cluster was neither created nor updated"
-    if latest.decided:
-        return (
-            ""
-            if latest.state == SUCCEEDED
-            else f"{what}, because its run {'was ' * (latest.state == STOPPED)}{latest.state}."
-        )
-    if spec.wait == 0 or over(spec, latest):
+    if latest.decided and latest.state != SUCCEEDED:
+        verb = "was " if latest.state == STOPPED else ""
+        return f"{what}, because its run {verb}{latest.state}."
+    if latest.decided or spec.wait == 0 or over(spec, latest):
         return ""
     remedy = "Run `pulumi up` when it has succeeded, or set a longer `wait`."
     other = "What does not need its success takes an output, such as `endpoints`, instead of `depends_on`."
