@@ -26,8 +26,8 @@ begin()
 sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
 inside = subprocess.Popen(sleeper)
 outside = subprocess.Popen(sleeper, start_new_session=True)
-(here / "draft").write_text(f"{inside.pid} {outside.pid}")
-(here / "draft").rename(here / f"pids-{hostname}")
+(here / f"draft-{hostname}").write_text(f"{inside.pid} {outside.pid}")
+(here / f"draft-{hostname}").rename(here / f"pids-{hostname}")
 wait_for("gate")
 """
 """Has a child in its own process group, and one in a session of that one's own."""
