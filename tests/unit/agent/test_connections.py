@@ -12,7 +12,7 @@ from tests.waiting import until
 from tfdeploy.agent.control import controller_server
 from tfdeploy.agent.transport import connections
 from tfdeploy.agent.transport.connections import Connections
-from tfdeploy.agent.transport.rpc import CallError, task_token
+from tfdeploy.agent.transport.rpc import task_token
 
 __all__ = ["served"]
 
@@ -72,17 +72,16 @@ def test_a_caller_without_a_token_has_a_time_for_all_that_it_sends(
     served.server.server_close()
 
 
-def test_of_many_callers_without_a_token_the_oldest_of_the_most_crowded_address_is_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_too_many_callers_without_a_token_the_oldest_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_STRANGERS", 3)
-    pairs = {name: socket.socketpair() for name in ("user", "first", "second", "third")}
+    pairs = {name: socket.socketpair() for name in ("first", "second", "third", "fourth", "fifth")}
     places = Connections()
     for name, (end, _) in pairs.items():
-        assert places.admit(end, ("10.0.0.1" if name == "user" else "10.0.0.2", 1))
-    open_ = {name: not is_shut(other) for name, (_, other) in pairs.items()}
-    assert open_ == {"user": True, "first": False, "second": True, "third": True}
-    assert not places.welcome(pairs["first"][0], "worker-0", False)
+        assert places.admit(end)
+        if name == "first":
+            assert places.welcome(end), "a caller with a token keeps its place"
+    assert {name for name, (_, other) in pairs.items() if is_shut(other)} == {"second"}
+    assert not places.welcome(pairs["second"][0])
     for pair in pairs.values():
         for end in pair:
             end.close()
@@ -96,17 +95,24 @@ def is_shut(connection: socket.socket) -> bool:
         return False
 
 
-def test_a_task_cannot_take_the_places_of_others(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_OF_A_TASK", 2)
-    own = [served.client(task_token(TOKEN, "worker-0")) for _ in range(3)]
-    for client in own[:2]:
-        client.json("POST", "/sync", REPORT)
-    with pytest.raises(CallError, match="503 there are too many connections"):
-        own[2].json("POST", "/sync", REPORT)
+def test_where_all_places_are_taken_a_new_connection_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
+    with served.client(task_token(TOKEN, "worker-0")) as first:
+        first.json("POST", "/sync", REPORT)
+        with served.client() as second, pytest.raises(ConnectionError):
+            second.call("GET", "/stopped")
+        first.json("POST", "/sync", REPORT)
+    until(lambda: answers(served), "the place is free again")
+
+
+def answers(served: Served) -> bool:
     with served.client() as user:
-        user.call("GET", "/stopped")
-    for client in own:
-        client.close()
+        try:
+            return bool(user.json("GET", "/stopped"))
+        except OSError:
+            return False
 
 
 def test_a_machine_without_threads_refuses_for_a_moment_and_not_for_ever(

@@ -239,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
         server = cast("Server", self.server)
         length = _length(self.headers.get_all("Content-Length") or [], self.headers.get("Transfer-Encoding"))
         caller = server.caller(self.headers.get(TOKEN_HEADER) or "")
-        has_place = caller is None or self._is_welcome(server, caller)
+        has_place = caller is None or self._is_welcome(server)
         route, names, task = server.find(self.command, self.path)
         if length is None:
             return self._refuse(Reply(400, b"the Content-Length is missing or wrong"), 0)
@@ -270,9 +270,9 @@ class _Handler(BaseHTTPRequestHandler):
         poll.register(self.connection, select.POLLIN)
         return bool(poll.poll(0))
 
-    def _is_welcome(self, server: "Server", caller: Caller) -> bool:
+    def _is_welcome(self, server: "Server") -> bool:
         """Whether there is a place for this connection, once it has shown a token."""
-        if self.is_stranger and server.connections.welcome(self.connection, caller.hostname, caller.role == ADMIN):
+        if self.is_stranger and server.connections.welcome(self.connection):
             self.is_stranger = False
             self._reader.welcome()
         return not self.is_stranger
@@ -402,7 +402,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in another thread; refuse it where there are too many."""
-        if not self.connections.admit(request, client_address):
+        if not self.connections.admit(request):
             self.shutdown_request(request)
             return
         try:
