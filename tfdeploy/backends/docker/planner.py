@@ -20,7 +20,7 @@ from ..image_content import named_image_content
 from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
 from . import containers, validate
-from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
+from .addresses import DEFAULT_PREFIX, refuse_few_addresses, refuse_overlap, taken_subnets
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_address
 from .labels import MACHINE_LABEL, TRAIN_VOLUME, Services, volume_name
@@ -42,7 +42,9 @@ class DockerInventory(Inventory):
 
     services: Services
     placement: containers.ControllerPlacement
-    networks: OverlayNetworks
+    subnet_prefix: int
+    """The size of the overlay networks that Docker chooses."""
+    taken_subnets: tuple[str, ...]
     volume_sizes: Mapping[str, int]
     """Bytes by name, of the volumes on the manager, as far as they are known."""
 
@@ -76,7 +78,8 @@ class DockerPlanner:
             place=engine.place(),
             services=services,
             placement=containers.controller_placement(engine, cluster, spec),
-            networks=_networks(engine, cluster, is_adopted=bool(spec.adopt)),
+            subnet_prefix=(engine.swarm_info().get("Cluster") or {}).get("SubnetSize") or DEFAULT_PREFIX,
+            taken_subnets=taken_subnets(cluster, spec, _overlay_networks(engine)),
             volume_sizes=dict(sizes),
         )
 
@@ -85,7 +88,8 @@ class DockerPlanner:
     ) -> Sequence[str]:
         """Refuse what cannot work on this Swarm; the warnings."""
         swarm = Swarm(Engine(cluster["home"]), cluster)
-        validate.refuse_subnet(spec, plan, inventory.networks)
+        refuse_few_addresses(spec, plan, inventory.subnet_prefix)
+        refuse_overlap(spec, inventory.taken_subnets)
         return validate.refuse(swarm, spec, plan, code_files, inventory.task_machines)
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: DockerInventory) -> Rendered:
@@ -95,11 +99,7 @@ class DockerPlanner:
         retained = retained_data(
             cluster, plan, rendered, keeps, archive, inventory.volume_sizes, inventory.place["name"]
         )
-        larger = network_change(plan, inventory.networks, network_subnet(spec, plan, inventory.networks))
-        changes: list[Change | str] = [
-            *service_changes(plan, rendered, inventory.services),
-            *([larger] if larger else []),
-        ]
+        changes = service_changes(plan, rendered, inventory.services)
         return replace(render_containers(rendered, changes), retained=retained)
 
     def register_dependencies(self, request: DependencyRequest[DockerInventory]) -> Mapping[str, Mapping[str, Any]]:
@@ -107,8 +107,7 @@ class DockerPlanner:
         from .resources import EngineTarget, register_dependencies
 
         home = request.cluster["home"]
-        subnet = network_subnet(request.spec, request.plan, request.inventory.networks)
-        return register_dependencies(request, EngineTarget(home, home, subnet=subnet))
+        return register_dependencies(request, EngineTarget(home, home))
 
 
 def render_containers(
@@ -162,9 +161,9 @@ def current_run(engine: Engine, cluster: ClusterRef, services: Services) -> RunS
     return RecordCopy(cluster).record.current()
 
 
-def _networks(engine: Engine, cluster: ClusterRef, is_adopted: bool) -> OverlayNetworks:
-    networks = engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
-    return overlay_networks(cluster, engine.swarm_info().get("Cluster") or {}, networks, is_adopted)
+def _overlay_networks(engine: Engine) -> Sequence[Mapping[str, Any]]:
+    networks: Sequence[Mapping[str, Any]] = engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
+    return networks
 
 
 def task_machines(services: Services) -> dict[str, str]:

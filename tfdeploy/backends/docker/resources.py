@@ -39,8 +39,6 @@ class EngineTarget:
     swarm: pulumi.Input[str]
     """Identifies its Swarm: when it changes, everything is replaced."""
     ssh_opts: Sequence[str] | None = None
-    subnet: str = ""
-    """The addresses of the overlay network; empty where the argument, or else Docker, chooses them."""
 
 
 def register_dependencies(
@@ -68,15 +66,13 @@ def register_dependencies(
         **more,
     }
     if spec.container.network == OVERLAY:
-        network = _network(name, labels, spec, target, retained)
+        network = _network(name, labels, spec, retained)
         shared["network"] = network.id.apply(str)
     built = _ImageBuilder(name, cluster, spec, target, opts, retained).register()
     return {job.name: {**shared, **({"image": built[job.name]} if job.name in built else {})} for job in spec.jobs}
 
 
-def _network(
-    name: str, labels: list[Any], spec: ClusterSpec, target: EngineTarget, opts: pulumi.ResourceOptions
-) -> docker.Network:
+def _network(name: str, labels: list[Any], spec: ClusterSpec, opts: pulumi.ResourceOptions) -> docker.Network:
     """The overlay network. An encrypted one is another resource: the engine adds options of its choice to those that are given,
     so that a refresh would show a difference, unless a change of them is ignored."""
     is_encrypted = spec.docker.encrypted
@@ -85,7 +81,7 @@ def _network(
         f"{name}-network-encrypted" if is_encrypted else f"{name}-network",
         driver=OVERLAY,
         labels=labels,
-        ipam_configs=_ipam_config(target.subnet or spec.container.subnet),
+        ipam_configs=_ipam_config(spec.container.subnet),
         options={"encrypted": "true"} if is_encrypted else None,
         opts=pulumi.ResourceOptions.merge(opts, ignored),
     )

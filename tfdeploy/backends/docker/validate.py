@@ -1,7 +1,6 @@
 """Checks of a cluster of containers before anything is created: errors for what cannot work, and warnings."""
 
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Network
 from pathlib import Path
 
 from docker.errors import APIError, ImageNotFound
@@ -14,7 +13,6 @@ from ...spec.unknown_values import is_known
 from ..image_content import named_image
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from . import containers
-from .addresses import OverlayNetworks, network_subnet
 from .engine.engine import Engine, is_open_tcp
 from .swarm.swarm import Swarm
 
@@ -64,41 +62,6 @@ def _refuse_unavailable_manager(swarm: Swarm) -> None:
                 f"Run `docker node update --availability active {name}`. To keep tasks off it, set container.placement."
             )
             raise SpecError("docker.host", wrong, remedy)
-
-
-def refuse_subnet(spec: ClusterSpec, plan: Plan, networks: OverlayNetworks) -> None:
-    """The overlay network must have enough addresses, and no addresses of another one.
-
-    Docker creates a second overlay network with the same addresses, and then starts no container in it.
-
-    Raises:
-        SpecError: otherwise.
-    """
-    network_subnet(spec, plan, networks)
-    if not spec.container.subnet:
-        return
-    subnet, choose = IPv4Network(spec.container.subnet), "Choose other addresses, or remove the argument"
-    is_same = networks.own == spec.container.subnet and networks.is_encrypted == spec.docker.encrypted
-    until = "until this update has created another"
-    adopted = f"{choose} for this update. A later update may set it again, but that replaces the network and restarts all tasks."
-    taken = (
-        (
-            networks.former if networks.is_adopted else (),
-            f", the network that the adopted cluster has {until}",
-            adopted,
-        ),
-        (
-            () if is_same else (networks.own, *networks.former),
-            f", the network of this cluster {until}",
-            f"{choose}. Another network restarts all tasks.",
-        ),
-        (networks.foreign, " of another overlay network", f"{choose}."),
-    )
-    for subnets, owner, remedy in taken:
-        overlapping = [network for network in subnets if network and subnet.overlaps(IPv4Network(network))]
-        if overlapping:
-            wrong = f"{subnet} overlaps {', '.join(overlapping)}{owner}"
-            raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
 
 
 def refuse_builds(spec: ClusterSpec, machines: int) -> None:
