@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
-from . import computer, ending, engine, forecast, needs, notes, outcomes, page, plot, quiet, table
+from . import computer, ending, engine, needs, notes, outcomes, page, plot, quiet, table
 from .outcomes import FAILED, LEFT_OUT, Outcome, Run
 from .pairs import log
 from .processes import BenchError, LeftOut
@@ -34,16 +34,12 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "docker-steps": ("docker_steps", needs.docker),
     "docker-edit": ("docker_edit", needs.docker),
     "docker-many": ("docker_many", needs.docker),
-    "forecast": ("forecast", needs.nothing),
     "ec2-machines": ("ec2_machines", needs.ec2),
     "follow": ("follow", needs.ec2_and_kubernetes),
     "tfjob": ("tfjob", needs.tfjob),
     "setup": ("cold_setup", needs.nothing),
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""
-
-RECORDED = ("forecast",)
-"""They measure nothing, so other work does not disturb them."""
 
 DEADLINES = {"docker-many": 3600.0, "ec2-machines": 3600.0, "setup": 3600.0, "tfjob": 3600.0}
 DEADLINE = 1800.0
@@ -101,7 +97,7 @@ def _outcome(name: str, unavailable: str) -> Outcome:
             raise LeftOut(unavailable)
         seconds = DEADLINES.get(name, DEADLINE)
         with ending.deadline(seconds, BenchError(f"it did not end within {seconds:g} s")):
-            beside = 0.0 if name in RECORDED else quiet.wait_for_quiet()
+            beside = quiet.wait_for_quiet()
             rows = importlib.import_module(f".{ROWS[name][0]}", __package__).run()
     except LeftOut as reason:
         return Outcome(name, begun, problem=LEFT_OUT, reason=str(reason))
@@ -117,7 +113,7 @@ def _write_page() -> int:
     drawn = [row for outcome in run.outcomes.values() for row in outcome.rows if row.curve]
     if drawn:
         (DOCS / PICTURE).write_text(plot.picture(drawn))
-    (DOCS / PAGE).write_text(page.page(run, list(ROWS), notes.read(), PICTURE, forecast.section()))
+    (DOCS / PAGE).write_text(page.page(run, list(ROWS), notes.read(), PICTURE))
     return _judge(run)
 
 

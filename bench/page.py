@@ -56,7 +56,7 @@ has the commands.
 """
 
 
-def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], picture: str, *sections: str) -> str:
+def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], picture: str) -> str:
     """The whole page; `names` are those that `make bench` has, `picture` is the path of the picture of the curves."""
     outcomes = [run.outcomes[name] for name in names if name in run.outcomes] if run else []
     rows = [row for outcome in outcomes for row in outcome.rows]
@@ -71,7 +71,7 @@ def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], pictu
         quiet=QUIET,
     )
     missed = _missed(outcomes, notes)
-    parts = [top, missed, _curves(rows, picture), *sections]
+    parts = [top, missed, _curves(rows, picture)]
     return "\n".join(part for part in parts if part)
 
 

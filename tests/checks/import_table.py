@@ -141,7 +141,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent.run_state",
     ),
     "component.stored_resources": ("identity",),
-    "component.run_forecast": ("receipts", "registry", "report", "plan", "agent.run_spec", "agent.run_state"),
     "component.shipped_code": (
         "errors",
         "paths",
@@ -172,7 +171,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "component.announcements": (
         "component.declaration",
-        "component.run_forecast",
         "component.shipped_code",
         "backends.installation",
         "report.live_display",

@@ -43,7 +43,6 @@ PURE = (
     "report.progress",
     "report.diagnosis",
     "report.program_problems",
-    "report.forecast",
     "report.remedies",
     "report.summary",
     "cli.ownership",

@@ -33,7 +33,6 @@ def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history(
         "report.report",
         "report.run_history",
         "report.update_wait",
-        "component.run_forecast",
     ]
     assert named(modules, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 

@@ -12,10 +12,9 @@ import pulumi
 
 from ..backends.installation import installing
 from ..plan import retained_data
-from ..plan.plan import starts_new_run
 from ..report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 from . import shipped_code
-from .declaration import Declaration, expired_archives, registry_entry
+from .declaration import Declaration, expired_archives
 
 _POLL_SECONDS = 1.0
 _INSTALLATION_SECONDS = 3600.0
@@ -47,7 +46,7 @@ def print_preview(declaration: Declaration) -> None:
     progress = _progress_lines(declaration)
     files = shipped_code.changed_files(declaration.bundle, declaration.inventory.run)
     changes += [f"  code: {files}"] if files else []
-    details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes, *_forecast(declaration)]
+    details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes]
     details += [*notices, *retained, *progress]
     _print_lines([f"{plan.summary}{code}", plan.success_rule, *details])
     _print_warnings(declaration)
@@ -61,11 +60,11 @@ def _print_warnings(declaration: Declaration) -> None:
 
 
 def print_notices(declaration: Declaration) -> None:
-    """What an update without a preview reports too: the forecast, files that are not shipped, what `pulumi destroy` will keep and
+    """What an update without a preview reports too: files that are not shipped, what `pulumi destroy` will keep and
     remove, and the warnings, among them that a cluster of the same project, stack and name exists."""
     _print_warnings(declaration)
     notices = declaration.bundle.notices if declaration.bundle else ()
-    if lines := (*declaration.move.lines, *_forecast(declaration), *notices, *_retention_lines(declaration)):
+    if lines := (*declaration.move.lines, *notices, *_retention_lines(declaration)):
         _print_lines([f"{declaration.spec.name}:", *lines])
 
 
@@ -99,14 +98,6 @@ def _report_installation(
                 log(partial(pulumi.log.info, f"{declaration.spec.name}: {packages}. The tasks start after that."))
             if text and LiveDisplay().columns >= MIN_COLUMNS:
                 log(partial(pulumi.log.info, text, component, ephemeral=True))
-
-
-def _forecast(declaration: Declaration) -> list[str]:
-    if not starts_new_run(declaration.plan, declaration.inventory):
-        return []
-    from .run_forecast import forecast_lines  # takes long to load, and most updates start no new run
-
-    return forecast_lines(registry_entry(declaration), declaration.plan, declaration.inventory)
 
 
 def _retention_lines(declaration: Declaration) -> tuple[str, ...]:

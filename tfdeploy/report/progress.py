@@ -90,17 +90,8 @@ def leaders_first(hostnames: Iterable[str]) -> list[str]:
 
 def goal(command: str) -> float | None:
     """The last step in a command, such as 2000 for `--train_steps=2000`; None if it has none."""
-    return next(iter(goals(command)), None)
-
-
-def goals(command: str) -> list[float]:
-    """All numbers in a command that are a last step."""
-    return [float(text.replace("_", "")) for text in _GOAL.findall(command)]
-
-
-def without_goals(command: str) -> str:
-    """The command without these numbers."""
-    return _GOAL.sub(lambda match: match[0].removesuffix(match[1]), command)
+    match = _GOAL.search(command)
+    return float(match[1].replace("_", "")) if match else None
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from bench import __main__ as bench
-from bench import command, computer, forecast, notes, outcomes
+from bench import command, computer, notes, outcomes
 from bench.engine import Project
 from bench.notes import Note, Reason
 from bench.outcomes import FAILED, LEFT_OUT, Outcome, Run
@@ -36,7 +36,7 @@ RUN = run_of(
 
 
 def text(run: Run | None = RUN, known: dict[str, Note] = EXPLAINED) -> str:
-    return page(run, list(NOTES), known, "pictures/a.svg", "## Another section\n")
+    return page(run, list(NOTES), known, "pictures/a.svg")
 
 
 def test_the_page_says_what_became_of_each_name() -> None:
@@ -46,7 +46,6 @@ def test_the_page_says_what_became_of_each_name() -> None:
     assert "- `flood` is left out: no engine\n" in said
     assert "- **`ends` failed**: the run failed\n" in said
     assert "- Not measured: `logs`.\n" in said
-    assert said.endswith("\n## Another section\n")
 
 
 def test_a_missed_target_is_there_with_its_reason() -> None:
@@ -132,7 +131,7 @@ def test_each_name_has_a_note() -> None:
 def test_the_page_and_its_picture_are_those_of_the_stored_run() -> None:
     run = outcomes.read(bench.RESULTS)
     again = "write it again: python -m bench --write"
-    written = page(run, list(bench.ROWS), notes.read(), bench.PICTURE, forecast.section())
+    written = page(run, list(bench.ROWS), notes.read(), bench.PICTURE)
     assert written == (DOCS / bench.PAGE).read_text(), again
     rows = [row for outcome in run.outcomes.values() for row in outcome.rows]
     assert picture(rows) == (DOCS / bench.PICTURE).read_text(), again
@@ -162,7 +161,7 @@ def test_a_target_that_only_the_interval_reaches_is_undecided() -> None:
     undecided, met = (ratio(f"steps {target}", speeds, [1.0] * 30, target, at_least=True) for target in (0.98, 0.95))
     assert (undecided.cells()[-1], met.cells()[-1]) == ("≥ 0.98, undecided", "≥ 0.95, met")
     run = run_of(Outcome("steps", "2026-11-24 01:10", [undecided, met]))
-    assert "\n- steps 0.98: median 0.95, interval 0.9 to 1, target ≥ 0.98. Undecided.\n\n" in text(run)
+    assert "\n- steps 0.98: median 0.95, interval 0.9 to 1, target ≥ 0.98. Undecided.\n" in text(run)
     assert list(notes.complaints(run, EXPLAINED)) == []
     known = {**EXPLAINED, "steps": Note("", [Reason("steps 0.98", "It scatters."), Reason("steps 0.95", "No.")])}
     assert "target ≥ 0.98. It scatters.\n" in text(run, known)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tfdeploy.report.progress import Progress, Training, goal, goals, progress_text, sparkline, without_goals
+from tfdeploy.report.progress import Progress, Training, goal, progress_text, sparkline
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,6 @@ from tfdeploy.report.progress import Progress, Training, goal, goals, progress_t
 )
 def test_the_command_tells_the_last_step(command: str, last: float | None) -> None:
     assert goal(command) == last
-
-
-def test_a_command_without_its_last_steps_is_the_same_for_each_of_them() -> None:
-    command = "python train.py --steps={} --lr=0.1 --max_steps {}"
-    assert goals(command.format("1_000", 20)) == [1000, 20]
-    assert without_goals(command.format("1_000", 20)) == without_goals(command.format(2, 3)) == command.format("", "")
 
 
 def lines(*texts: str, every: float = 1.0) -> list[tuple[float, str]]:
