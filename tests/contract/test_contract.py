@@ -308,15 +308,14 @@ def assert_dumps(project: Project, line: int) -> None:
     def sleeping() -> Mapping[str, TaskDump] | None:
         code, said, _ = verbs.call("dump", "--json")  # on a busy machine, a launcher may answer too late
         tasks = json.loads(said)["tasks"] if code == 0 else []
-        dumps = {task["hostname"]: TaskDump.from_dict(task["dump"]) for task in tasks}
-        waits = [dump.processes[0].wait for dump in dumps.values() if dump.processes]
-        return dumps if [wait.call for wait in waits if wait] == ["clock_nanosleep"] * len(HOSTNAMES) else None
+        dumps = {task["hostname"]: TaskDump.from_dict(task["dump"]) for task in tasks if task["dump"]}
+        stacks = [dump.python[0].frames for dump in dumps.values() if dump.python]
+        return dumps if stacks == [[f"train.py:{line} in <module>"]] * len(HOSTNAMES) else None
 
     dumps = until(sleeping, "all sleep", seen=lambda: verbs.call("dump"))
     assert sorted(dumps) == HOSTNAMES
     for dump in dumps.values():
-        assert (dump.python[0].frames, dump.has_bytes, dump.notes) == ([f"train.py:{line} in <module>"], True, [])
-        assert dump.samples == dump.python * len(dump.samples) != []
+        assert (dump.notes, dump.cpus < 0.5) == ([], True)
         assert dump.memory > 1 << 20
     assert set(project.counts().values()) == {1}
 

@@ -62,7 +62,7 @@ class Event(SparseJsonData):
     """The word of an engine for a task's state, a machine's status, or the name of a metric."""
     result: Optional[RunResult] = None
     count: int = 0
-    """How many bytes, entries of the record, or dumps of tasks."""
+    """How many bytes, or entries of the record."""
     origin: str = ""
     """The backend that a run has moved from."""
     place: str = ""

@@ -59,7 +59,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("runs", "Show the runs of a cluster, the newest first.", wide=True),
         Verb("diff", "Compare two runs by results, arguments and code."),
         Verb("top", "Show the processors and memory that each task uses.", wide=True, is_listed=False),
-        Verb("dump", "Show what each task does now, and what it waits for.", wide=True),
+        Verb("dump", "Show what each task does now, with Python stacks.", wide=True),
         Verb("report", "Write an HTML page about the cluster."),
     ),
     "Control": (

@@ -9,7 +9,7 @@ from ..agent import run_state as states
 from ..agent.events import Event
 from ..agent.record import stored_artifact as artifacts
 from ..agent.run_state import ReachedMetric, RunResult, TaskExit, TaskState
-from ..units import dollars, named, text_of_number, text_of_seconds, text_of_size
+from ..units import dollars, moment, named, text_of_number, text_of_seconds, text_of_size
 
 _NAMED = 3
 """So many artifacts are named in a sentence."""
@@ -109,7 +109,7 @@ def describe(event: Event) -> tuple[str, str]:
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", _at_step(event.count)),
         events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
-        events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", _dumped(event)),
+        events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", ""),
         events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
@@ -152,10 +152,6 @@ def _at_step(step: int) -> str:
     return f"it was at step {step:,}" if step else ""
 
 
-def _dumped(event: Event) -> str:
-    return "the record has a dump of that moment" if event.count else ""
-
-
 def _lost(event: Event) -> str:
     if event.delay:
         return f"the launcher did not respond for {text_of_seconds(event.delay)}"
@@ -171,6 +167,15 @@ def _pattern_disabled(event: Event) -> str:
 def _dropped(event: Event) -> str:
     dropped = f", and {event.count} events were dropped" if event.count else ""
     return event.reason + dropped
+
+
+def stopped_steps(happened: Sequence[Event]) -> str:
+    """That the run had made no step for long when its last event about its steps happened; empty where it makes steps."""
+    kinds = (events.STEPS_STOPPED, events.STEPS_CONTINUED)
+    last = next((event for event in reversed(happened) if event.kind in kinds), None)
+    if last is None or last.kind == events.STEPS_CONTINUED:
+        return ""
+    return f"At {moment(last.at)} no task had made a step for {text_of_seconds(last.delay)}."
 
 
 def sentence(event: Event) -> str:

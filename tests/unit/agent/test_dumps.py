@@ -14,14 +14,14 @@ from tfdeploy.agent.control.order_changes import OrderChanges
 from tfdeploy.agent.launch.dump_sender import encoded
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.sync import RUN, Order
-from tfdeploy.agent.task_dump import MAX_BYTES, ProcessDump, PythonThread, TaskDump
+from tfdeploy.agent.task_dump import MAX_BYTES, PythonThread, TaskDump
 from tfdeploy.agent.transport.rpc import CallError, task_token
 from tfdeploy.backends.controller_calls import take_dumps
 from tfdeploy.errors import BackendError, Unreachable
 
 __all__ = ["served"]
 
-DUMP = encoded(TaskDump("worker-0", 1.0, [ProcessDump(7, "python")]))
+DUMP = encoded(TaskDump("worker-0", 1, 0.5))
 
 
 class Clock:
@@ -72,7 +72,7 @@ def test_the_launcher_of_a_running_program_is_asked_and_woken(tmp_path: Path) ->
 
 def test_a_dump_that_is_too_long_is_refused_and_is_shortened_by_its_launcher(served: Served) -> None:
     stacks = [PythonThread(f"thread {number}", ["x" * 150] * 30) for number in range(40)]
-    dump = TaskDump("worker-0", python=stacks, samples=stacks[:1], processes=[ProcessDump(7)])
+    dump = TaskDump("worker-0", 1, python=stacks, notes=["x"])
     content = json.dumps(dump.to_dict()).encode()
     assert len(content) > MAX_BYTES
     with served.client(task_token(TOKEN, "worker-0")) as client:
@@ -80,7 +80,7 @@ def test_a_dump_that_is_too_long_is_refused_and_is_shortened_by_its_launcher(ser
             client.call("PUT", "/dump/worker-0/1", content)
         client.call("PUT", "/dump/worker-0/1", encoded(dump))
     short = TaskDump.from_dict(json.loads(encoded(dump)))
-    assert (short.python, short.processes, short.notes) == ([], [ProcessDump(7)], ["no python: the dump is too long"])
+    assert short == TaskDump("worker-0", 1, notes=["x", "no Python stack: it is too long"])
 
 
 class Calls:

@@ -1,6 +1,5 @@
-"""Runs that make no steps any more: when a dump of them is stored, when none is, and what the record has of it."""
+"""Runs that make no steps any more: when an event says so, and when none does."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,12 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.printing import write
 from tests.unit.simulation import Launcher
-from tfdeploy.agent.control import step_watch
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.step_watch import LONGEST_SECONDS, STALL_SECONDS, StepWatch
+from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
 from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED, Event
-from tfdeploy.agent.record import run_dumps
-from tfdeploy.agent.record.log_lines import STDOUT, Log
+from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.record_files import grows, list_files
-from tfdeploy.agent.record.run_dumps import MAX_BYTES, MAX_DUMPS
-from tfdeploy.agent.task_dump import ProcessDump, TaskDump
 
 BEGIN = 1_000_000.0
 LATER = STALL_SECONDS + 10.0
@@ -48,14 +42,10 @@ class Training:
         self.watch = StepWatch(self.controller, self.clock)
 
     def sync(self) -> None:
-        """Each launcher reports, obeys, and sends the dump that is asked for."""
+        """Each launcher reports and obeys."""
         for name, launcher in self.launchers.items():
             if name not in self.silent:
-                order = self.controller.sync(launcher.report(self.now))
-                launcher.obey(order, self.now)
-                if order.dump:
-                    dump = TaskDump(name, 1.0, [ProcessDump(7, "python")])
-                    self.controller.dumps.put(name, order.dump, json.dumps(dump.to_dict()).encode())
+                launcher.obey(self.controller.sync(launcher.report(self.now)), self.now)
         self.controller.tick()
 
     def log(self, hostname: str, *lines: str) -> None:
@@ -83,51 +73,27 @@ class Training:
         events = self.controller.record.events(self.run_id)
         return [event.kind for event in events if event.kind in (STEPS_STOPPED, STEPS_CONTINUED)]
 
-    def dumps(self) -> Log:
-        return self.controller.record.log(self.run_id, run_dumps.FOLDER)
-
-
-@pytest.fixture(autouse=True)
-def reporting(monkeypatch: pytest.MonkeyPatch) -> list[Training]:
-    """Trainings whose launchers report while the watch waits for dumps."""
-    trainings: list[Training] = []
-
-    def wait_until(condition: Callable[[], bool], seconds: float, pause: float) -> bool:
-        for _ in range(4):
-            for training in trainings:
-                training.sync()
-        return condition()
-
-    monkeypatch.setattr(step_watch, "wait_until", wait_until)
-    return trainings
-
 
 @pytest.fixture
-def training(tmp_path: Path, reporting: list[Training]) -> Training:
-    reporting.append(Training(tmp_path))
-    return reporting[-1]
+def training(tmp_path: Path) -> Training:
+    return Training(tmp_path)
 
 
-def test_one_dump_is_stored_for_each_time_that_the_steps_stop(training: Training) -> None:
+def test_one_event_says_each_time_that_the_steps_have_stopped(training: Training) -> None:
     training.train()
     assert training.happened() == []
     training.wait(LATER)
     assert training.happened() == [STEPS_STOPPED]
     (event,) = [item for item in training.controller.record.events(training.run_id) if item.kind == STEPS_STOPPED]
-    assert event == Event(STEPS_STOPPED, event.at, delay=STALL_SECONDS, count=3)
-    at, tasks = run_dumps.last(training.dumps())
-    assert at == BEGIN + 50 + STALL_SECONDS
-    assert list(tasks) == ["worker-0", "worker-1", "ps-0"], "what trains comes first"
-    assert TaskDump.from_dict(tasks["worker-0"]) == TaskDump("worker-0", 1.0, [ProcessDump(7, "python")])
+    assert event == Event(STEPS_STOPPED, event.at, delay=STALL_SECONDS)
     training.wait(3 * LATER)
     training.start_controller()
     training.wait(3 * LATER)
     assert training.happened() == [STEPS_STOPPED], "it is the same time, also for another controller"
     training.train()
     assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED]
-    training.wait(LONGEST_SECONDS + LATER)
+    training.wait(LATER)
     assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED, STEPS_STOPPED]
-    assert run_dumps.count(training.dumps()) == 2
 
 
 def test_a_controller_that_begins_when_the_steps_have_stopped_knows_the_usual_interval(training: Training) -> None:
@@ -165,16 +131,12 @@ def test_steps_of_one_task_are_enough_and_those_of_a_ps_or_an_evaluator_do_not_c
     assert training.happened() == [STEPS_STOPPED]
 
 
-def test_ten_usual_intervals_and_twice_the_longest_pause_are_no_stop(training: Training) -> None:
+def test_ten_usual_intervals_are_no_stop(training: Training) -> None:
     for _ in range(6):
         training.wait(90.0)
         training.log("worker-0", "step 1")
     training.wait(840.0)
     assert training.happened() == [], "the usual interval is 90 s"
-    training.log("worker-0", "step 1")
-    training.train(64)
-    training.wait(1600.0)
-    assert training.happened() == [], "a pause of 840 s has ended by itself"
     training.wait(100.0)
     assert training.happened() == [STEPS_STOPPED]
 
@@ -227,38 +189,3 @@ def test_time_in_which_steps_were_not_possible_or_not_known_does_not_count(
     assert training.happened() == []
     training.wait(LATER)
     assert training.happened() == ([STEPS_STOPPED] if change in (restart, suspend) else [])
-
-
-def test_a_launcher_that_sends_no_dump_is_not_waited_for_for_ever(training: Training) -> None:
-    training.train()
-    training.silent.add("ps-0")
-    training.wait(LATER)
-    assert list(run_dumps.last(training.dumps()).tasks) == ["worker-0", "worker-1"]
-
-
-def test_dumps_have_limits(training: Training) -> None:
-    log, half = training.dumps(), "x" * (MAX_BYTES // 2 - 100)
-    for _ in range(MAX_DUMPS):
-        assert run_dumps.store(log, 7.0, [(name, {"hostname": half}) for name in ("a-0", "b-0", "c-0")]) == 2
-    assert run_dumps.count(log) == MAX_DUMPS
-    assert sum(path.stat().st_size for path in training.folder.rglob("dumps/*")) < MAX_DUMPS * (MAX_BYTES + 100)
-    training.train()
-    training.wait(LATER)
-    assert training.happened() == []
-
-
-def test_every_copy_has_them_and_they_are_no_task(training: Training) -> None:
-    run_dumps.store(training.dumps(), 7.0, [("worker-0", {"hostname": "worker-0"})])
-    record, state = training.controller.record, training.controller.snapshot()
-    assert state is not None
-    assert record.hostnames(state) == ["ps-0", "worker-0", "worker-1"]
-    listed = [file for file in list_files(record.folder) if f"/{run_dumps.FOLDER}/" in file.name]
-    assert len(listed) == 2
-    assert all(grows(file.name) for file in listed)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]\n", b'{"worker-0": 7}\n', b'["worker-0"]\n'])
-def test_a_damaged_one_is_none(training: Training, content: bytes) -> None:
-    assert run_dumps.last(training.dumps()).tasks == {}
-    write(training.dumps(), [(STDOUT, content)])
-    assert run_dumps.last(training.dumps()).tasks == {}

@@ -1,8 +1,8 @@
-"""Notices that a run makes no steps any more, and stores a dump of its tasks in the record.
+"""Notices that a run makes no steps any more: an event says so, and one that they continue.
 
 "No step" means that no task of the training has logged one, nor an epoch, for far longer than usual, although all of its tasks run and
 their launchers respond. It is measured by the controller's clock, from when a line arrived. The usual interval is between lines of one
-task. Runs that log no steps have no dump.
+task. Runs that log no steps have no such event.
 """
 
 import time
@@ -10,26 +10,20 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..events import STEPS_CONTINUED, STEPS_STOPPED, Event
-from ..polling import wait_until
-from ..record import run_dumps
 from ..record.log_lines import ENTRY_BYTES, Line, Log, Reader
 from ..record.steps import is_progress
 from ..record.terminal_text import plain
 from ..run_state import EVALUATOR, FINAL, RUNNING, RunState, TaskState
 from .clock import Clock
 from .controller import Controller
-from .dumps import OPEN_SECONDS
 
 POLL_SECONDS = 10.0
 
 STALL_SECONDS, STALL_INTERVALS = 300.0, 10.0
 """No step for so long, and for so many usual intervals: most evaluations, checkpoints and compilations take less."""
-
-LONGEST_SECONDS = 3600.0
-"""A pause that ends by itself is normal. The next one is noticed when it has lasted twice as long; at the latest after this."""
 
 MAX_TASKS = 50
 """Of more tasks that train, the output of the first ones is read."""
@@ -79,7 +73,6 @@ class StepWatch:
         self._attempts: List[Tuple[str, int]] = []
         self._stepped = self._polled = clock.steady()
         self._is_stalled = False
-        self._longest = 0.0
 
     def run(self) -> None:
         """Watch for ever."""
@@ -89,7 +82,7 @@ class StepWatch:
                 self.poll()
 
     def poll(self) -> None:
-        """Read what has arrived since the last call, and take a dump where the run has made no steps for too long."""
+        """Read what has arrived since the last call, and note where the run has made no steps for too long."""
         run, now = self._controller.snapshot(), self._clock.steady()
         if run is None:
             return
@@ -98,7 +91,6 @@ class StepWatch:
         has_stepped = self._read(run)
         has_paused, self._polled = now - self._polled > POLL_SECONDS + _SILENT_SECONDS, now
         if has_stepped:
-            self._longest = max(self._longest, now - self._stepped)
             if self._is_stalled:
                 self._controller.note(run.spec.id, [Event(STEPS_CONTINUED)])
             self._stepped, self._is_stalled = now, False
@@ -106,15 +98,14 @@ class StepWatch:
             self._stepped = now
         elif not self._is_stalled and now - self._stepped >= self._limit(run):
             self._is_stalled = True
-            self._store_dump(run, now - self._stepped)
-            self._polled = self._clock.steady()
+            self._controller.note(run.spec.id, [Event(STEPS_STOPPED, delay=now - self._stepped)])
 
     def _begin(self, run_id: str, now: float) -> None:
         """Watch another run. It may have stalled before this controller began."""
         kinds = [event.kind for event in self._controller.record.events(run_id)]
         changes = [kind for kind in kinds if kind in (STEPS_STOPPED, STEPS_CONTINUED)]
         self._run_id, self._tasks, self._attempts = run_id, {}, []
-        self._stepped, self._longest = now, 0.0
+        self._stepped = now
         self._is_stalled = changes[-1:] == [STEPS_STOPPED]
 
     def _read(self, run: RunState) -> bool:
@@ -151,26 +142,7 @@ class StepWatch:
     def _limit(self, run: RunState) -> float:
         """After how many seconds without a step the run stalls."""
         usual = min((seconds for _, seconds in self._usual(run)), default=float("inf"))
-        return max(STALL_SECONDS, STALL_INTERVALS * usual, min(2 * self._longest, LONGEST_SECONDS))
-
-    def _store_dump(self, run: RunState, seconds: float) -> None:
-        """Have all running tasks dumped, and store what arrives. An event says so."""
-        log = self._controller.record.log(run.spec.id, run_dumps.FOLDER)
-        if run_dumps.count(log) >= run_dumps.MAX_DUMPS:
-            return
-        running = [task.hostname for task in run.tasks.values() if task.state == RUNNING]
-        dumps, number = self._controller.dumps, self._controller.dumps.request()["number"]
-        arrived: Dict[str, Any] = {}
-
-        def have_arrived() -> bool:
-            arrived.update(dumps.arrived(number, list(arrived))["dumps"])
-            return arrived.keys() >= {*running}
-
-        wait_until(have_arrived, OPEN_SECONDS - 1, 0.2)
-        first = [task.hostname for task in _trainers(run)]
-        ordered = [*(name for name in first if name in arrived), *(name for name in arrived if name not in first)]
-        stored = run_dumps.store(log, self._clock.read(), [(name, arrived[name]) for name in ordered]) if arrived else 0
-        self._controller.note(run.spec.id, [Event(STEPS_STOPPED, delay=seconds, count=stored)])
+        return max(STALL_SECONDS, STALL_INTERVALS * usual)
 
 
 def _opened(log: Log) -> _Task:

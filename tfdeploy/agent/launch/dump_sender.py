@@ -3,6 +3,7 @@
 import json
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Optional
 
@@ -30,9 +31,9 @@ class DumpSender:
     def _run(self, number: int, group: int) -> None:
         from .program_dump import take_dump  # few launchers need it
 
-        hostname, memory = self._settings.hostname, self._settings.memory
+        hostname = self._settings.hostname
         try:
-            dump = take_dump(hostname, group, Path(self._settings.folder), memory) if group else TaskDump(hostname)
+            dump = take_dump(hostname, group, Path(self._settings.folder)) if group else TaskDump(hostname)
         except Exception as error:  # it may not end the launcher, nor be missing without a reason
             dump = TaskDump(hostname, notes=[f"the launcher could not read /proc: {error!r}"])
         with suppress(OSError, CallError), self._connect() as client:
@@ -40,12 +41,9 @@ class DumpSender:
 
 
 def encoded(dump: TaskDump) -> bytes:
-    """As JSON of at most `MAX_BYTES`: without stacks, then without connections, where it is longer. Pure."""
-    data = dump.to_dict()
-    for name in ("python", "samples", "inputs", "connections", "processes"):
-        content = json.dumps(data).encode()
-        if len(content) <= MAX_BYTES:
-            return content
-        data.pop(name, None)
-        data.setdefault("notes", []).append(f"no {name}: the dump is too long")
-    return json.dumps(data).encode()
+    """As JSON of at most `MAX_BYTES`: without stacks where it is longer. Pure."""
+    content = json.dumps(dump.to_dict()).encode()
+    if len(content) <= MAX_BYTES:
+        return content
+    short = replace(dump, python=[], notes=[*dump.notes, "no Python stack: it is too long"])
+    return json.dumps(short.to_dict()).encode()

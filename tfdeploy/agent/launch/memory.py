@@ -16,9 +16,6 @@ _SCAN_SECONDS = 2.0
 _SAME_MOMENT = 2.0
 """A SIGKILL at most so many seconds after a kill by the kernel is that kill."""
 
-_UNLIMITED = 1 << 60
-"""Version 1 of control groups has a limit above this where there is none."""
-
 _FOLLOWS = 10.0
 """A program that fails at most so many seconds after the kernel has killed one of its processes fails because of that."""
 
@@ -79,15 +76,6 @@ def kernel_kills() -> int:
     return 0
 
 
-def memory_limit(limit: int) -> int:
-    """The bytes above which a process of the program is killed: `limit`, or that of the control group; 0 for none."""
-    limits = [limit] if limit else []
-    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # `max` is none
-            limits.append(int(Path(place).read_text()))
-    return min([value for value in limits if value < _UNLIMITED], default=0)
-
-
 def group_members(group: int) -> List[int]:
     """The processes of a group. It takes one system call for each process of the machine, and reads no file."""
     pids = [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
@@ -119,13 +107,8 @@ def resident_bytes(pid: int) -> int:
 
 def proportional_bytes(pid: int) -> int:
     """The proportional set size in bytes; the resident size where it cannot be read."""
-    return proportional_size(pid, "Pss") or resident_bytes(pid)
-
-
-def proportional_size(pid: int, name: str) -> int:
-    """`Pss`, or one of its parts such as `Pss_Anon`, in bytes; 0 where it cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         text = (_PROC / str(pid) / "smaps_rollup").read_text()
         values: Dict[str, str] = dict(line.split(":", 1) for line in text.splitlines() if line.count(":") == 1)
-        return int(values[name].split()[0]) * 1024
-    return 0
+        return int(values["Pss"].split()[0]) * 1024
+    return resident_bytes(pid)

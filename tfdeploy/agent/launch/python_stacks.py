@@ -6,27 +6,18 @@ process that has this very file open and catches the signal: it ends any other. 
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Iterator, List, NamedTuple
+from typing import List, NamedTuple
 
 from ..polling import wait_until
 from ..task_dump import PythonThread
 
 SIGNAL = signal.SIGUSR2
-
-SAMPLES, PAUSE_SECONDS = 10, (0.1, 0.7)
-"""How often the threads are observed, and how long they run between: equal pauses may be as long as a step, so that all samples are of
-the same point in it."""
-
-SAMPLING_SECONDS = 6.0
-"""No further sample is taken after this."""
 
 MAX_THREADS, MAX_FRAMES, _MAX_FRAME = 24, 30, 160
 _MAX_FILE = 1 << 18
@@ -34,9 +25,6 @@ _SPY_SECONDS, _WRITE_SECONDS, _POLL_SECONDS = 5.0, 1.0, 0.02
 
 _PROC = Path("/proc")
 _HEADING = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+(?: \[(.*)\])? \(most recent call first\):")
-_OF_INPUT = re.compile(r"/tensorflow/python/ops/script_ops\.py:")
-"""A frame of TensorFlow that calls a function of the program, such as one that `Dataset.from_generator` has."""
-
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
 
 
@@ -99,22 +87,6 @@ class StackReader:
         return Stacks(threads, "" if threads else "the program did not write its stacks within a second")
 
 
-def take_samples(reader: StackReader) -> "Iterator[Stacks]":
-    """The stacks of some moments. It ends after two without stacks, one after the other: py-spy does not always succeed while the
-    program runs."""
-    begin, is_missing = time.monotonic(), False
-    for number in range(SAMPLES):
-        if number:
-            time.sleep(random.uniform(*PAUSE_SECONDS))
-            if time.monotonic() - begin > SAMPLING_SECONDS:
-                return
-        sample = reader.read()
-        yield sample
-        if is_missing and not sample.threads:
-            return
-        is_missing = not sample.threads
-
-
 def _read(file: Path, begin: int) -> str:
     """What was written after `begin`, where the program continues although the file was truncated, unless it appends."""
     with file.open("rb") as opened:
@@ -174,12 +146,3 @@ def _frame(path: str, line: str, function: str, folder: str) -> str:
 
 def _limited(threads: List[PythonThread]) -> List[PythonThread]:
     return [PythonThread(thread.name[:_MAX_FRAME], thread.frames[:MAX_FRAMES]) for thread in threads[:MAX_THREADS]]
-
-
-def input_thread(sample: Stacks) -> PythonThread:
-    """What another thread than the main one runs for TensorFlow; without frames where none does. Pure."""
-    for thread in sample.threads[1:]:
-        for number, frame in enumerate(thread.frames):
-            if _OF_INPUT.search(frame):
-                return PythonThread(thread.name, thread.frames[:number])
-    return PythonThread()

@@ -8,7 +8,6 @@
 | `runs/ID/run_state.json`, `run_state.copy` | a run's state, twice: one is readable after a crash of the machine |
 | `runs/ID/events.jsonl` | its events, one a line |
 | `runs/ID/logs/HOSTNAME/` | a task's output |
-| `runs/ID/logs/dumps/` | what the tasks did when the run had made no step for long |
 | `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
 | `runs/ID/metrics.json`, `progress.json` | written by observers: which metrics and progress they have read, and how far |
 | `alive` | touched while the controller runs |
@@ -29,7 +28,7 @@ from ..files import write_whole
 from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, RunState
 from ..transport.rpc import PROTOCOL
-from . import event_log, run_dumps
+from . import event_log
 from .log_lines import Log
 from .stored_artifact import LeftOut, StoredArtifact
 
@@ -322,7 +321,7 @@ class Record:
         """The tasks that the run has or ever had: those of its state, then what else has a log or was removed."""
         folder = self.run_folder(run.spec.id) / "logs"
         logged = (path.name for path in folder.iterdir()) if folder.exists() else ()
-        others = {*logged, *run.removed_attempts} - {*run.tasks, run_dumps.FOLDER}
+        others = {*logged, *run.removed_attempts} - {*run.tasks}
         return [*run.tasks, *sorted(filter(NAME.fullmatch, others))]
 
     def touch(self, at: Optional[float] = None) -> None:

@@ -2,22 +2,17 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Annotated
 
-from ...agent.events import STEPS_CONTINUED, STEPS_STOPPED
-from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
 from ...agent.run_state import SUCCEEDED
 from ...backends.load import load
 from ...backends.task_access import no_task
-from ...errors import BackendError
 from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts
+from ...report.events import stopped_steps
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
-from ...units import moment, text_of_seconds
 from .. import completion
 from ..common import print_json, print_prose
 from ..exit_codes import FAILED
@@ -25,7 +20,6 @@ from ..option import Argument
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
-from ..task_sights import dump_cluster, recorded_dump
 
 
 def explain(
@@ -42,10 +36,7 @@ def explain(
     hostnames = [task["hostname"] for task in snapshot.report.tasks]
     if hostname and hostname not in hostnames:
         raise no_task(snapshot.entry.title, hostname, hostnames)
-    findings, found = diagnosis.explain(_facts(snapshot), hostname), []
-    if not any(finding.wrong for finding in findings) and not snapshot.is_finished:
-        found = _dumped(snapshot, hostname)
-    findings = [*found, *findings, *_stalled(snapshot, bool(found))]
+    findings = [*diagnosis.explain(_facts(snapshot), hostname), *_stopped(snapshot)]
     if snapshot.entry.cluster["project"] == PROJECT:
         findings = [finding._replace(remedy=in_words_of_run(finding.remedy)) for finding in findings]
     if query.as_json:
@@ -56,24 +47,13 @@ def explain(
         sys.exit(FAILED)
 
 
-def _dumped(snapshot: Snapshot, hostname: str) -> list[Finding]:
-    """What `tfdeploy dump` finds in tasks that run; nothing where the controller cannot ask them."""
-    with suppress(BackendError):
-        return [item for item in dump_cluster(snapshot.entry).findings if hostname in item.text]
-    return []
-
-
-def _stalled(snapshot: Snapshot, is_explained: bool) -> list[Finding]:
-    """That the run made no step for long, and was not seen to continue. Its dump explains it, where the present one does not."""
-    run, kinds = snapshot.run_state, (STEPS_STOPPED, STEPS_CONTINUED)
-    last = next((event for event in reversed(snapshot.events) if event.kind in kinds), None)
-    if run is None or last is None or last.kind == STEPS_CONTINUED or (run.result and run.result.state == SUCCEEDED):
+def _stopped(snapshot: Snapshot) -> list[Finding]:
+    """That the run made no step for long, and was not seen to continue."""
+    run, text = snapshot.run_state, stopped_steps(snapshot.events)
+    if run is None or not text or (run.result and run.result.state == SUCCEEDED):
         return []
-    dumped = recorded_dump(Record(Path(snapshot.observed.record_folder)), run)
-    lines = [] if is_explained else [finding.text for finding in dumped.findings]
-    text = f"At {moment(last.at)} no task had made a step for {text_of_seconds(last.delay)}."
-    remedy = f"`tfdeploy dump --run {run.spec.id}` shows what each task did then." if dumped.sights else ""
-    return [Finding("", text, remedy, lines, wrong=False)]
+    remedy = "" if snapshot.is_finished else "`tfdeploy dump` shows what each task does."
+    return [Finding("", text, remedy, wrong=False)]
 
 
 def _facts(snapshot: Snapshot) -> Facts:

@@ -18,6 +18,7 @@ from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
 from ...errors import UsageError
 from ...registry import Entry
+from ...report.events import stopped_steps
 from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
 from ...report.stored_progress import stored_progress
 from ...report.summary import leader, next_steps, summary
@@ -287,6 +288,9 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
     else:
         tables = cluster_tables(report.machines, report.tasks, width, has_colours())
     lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width)]
+    stopped = "" if report.decided else stopped_steps(snapshot.events)
+    if stopped:
+        lines += wrapped(stopped, width)
     if snapshot.entry.ended:
         at = moment(snapshot.entry.ended)
         lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
