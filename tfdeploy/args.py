@@ -444,14 +444,12 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     worker_timeout: pulumi.Input[str]
     """After the chief or worker 0 has decided that the run succeeded: the time that the other workers have to end by themselves. Their
-    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped. With
-    "1m", a worker that does nothing for 6 seconds is stopped earlier; with another value workers have all of it. The default is "0"
-    where a chief decides and there are parameter servers: workers only serve then."""
+    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped. The
+    default is "0" where a chief decides and there are parameter servers: workers only serve then."""
 
     evaluator_timeout: pulumi.Input[str]
     """After the success of the run: the time that the evaluator has to evaluate the last checkpoint and to end by itself; "0" stops it
-    at once. With "10m", an evaluator that does nothing for 2 minutes and 30 seconds is stopped earlier; with another value it has all
-    of it. An evaluator that fails meanwhile does not change the result."""
+    at once. An evaluator that fails meanwhile does not change the result."""
 
     restart: RestartArgs
     """When failed tasks are restarted."""

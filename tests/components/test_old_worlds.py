@@ -76,8 +76,6 @@ def test_a_worker_that_makes_itself_the_evaluator_has_its_time_after_the_success
     cluster.open("worker-0")
     cluster.open("worker-2")
     until(lambda: cluster.look().decided, "the run has succeeded")
-    run = cluster.job().spec
-    assert (run.worker_timeout, run.quiet_timeout) == (600.0, 0.0), "it has this time also where it does nothing"
     assert cluster.status("worker-1") == "running"
     cluster.open("worker-1")
     seen = cluster.until_state("succeeded")

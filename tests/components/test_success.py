@@ -52,44 +52,6 @@ def test_a_worker_that_does_not_end_in_time_is_stopped(cluster: Standing) -> Non
     assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)"]
 
 
-SERVES_OR_WORKS = """
-import hashlib, time
-from steps import begin, here, hostname, wait_for
-
-begin()
-if hostname == "worker-0":
-    wait_for("gate")
-if hostname in ("worker-1", "evaluator-0"):
-    time.sleep(3600)
-while hostname == "worker-2" and not (here / "saved").exists():
-    hashlib.sha256(bytes(1 << 22))
-while hostname == "worker-3" and not (here / "saved").exists():
-    print("evaluates", flush=True)
-    time.sleep(0.2)
-"""
-"""Worker 1 does nothing, as a server that waits, and the evaluator sleeps; the others use the processor, or only print."""
-
-
-def test_what_does_nothing_is_not_waited_for_and_other_workers_end_by_themselves(cluster: Standing) -> None:
-    cluster.up(SERVES_OR_WORKS, workers=4, evaluator=1)
-    cluster.submit(quiet_timeout=10.0, evaluator_quiet_timeout=10.0)
-    for index in range(4):
-        cluster.until_running(f"worker-{index}")
-    cluster.open()
-    until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
-    assert ", or 10s if they do nothing." in cluster.look().status
-    for hostname in ("worker-1", "evaluator-0"):
-        cluster.until_status(hostname, "stopped (run finished)")
-    for hostname in ("worker-2", "worker-3"):
-        for _ in range(4):
-            cluster.until_reported(hostname)
-        assert cluster.status(hostname) == "running"
-    cluster.open("saved")
-    seen = cluster.until_state("succeeded")
-    stopped = "stopped (run finished)"
-    assert [row["status"] for row in seen.tasks] == ["succeeded", stopped, "succeeded", "succeeded", stopped]
-
-
 def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
     cluster.up(CHECKPOINTS, ps=1, workers=1, stop_grace_period="30s")
     cluster.until_started("ps-0")

@@ -52,7 +52,6 @@ class Launcher:
         self.address_book: list[TaskAddress] = []
         self.exit: ExitReport | None = None
         self.ended = False
-        self.quiet_seconds = 0.0
         self.is_listening = False
         self.last: Order | None = None
         """The last order that it may follow while the controller is away."""
@@ -87,7 +86,6 @@ class Launcher:
             exit=self.exit and aged(self.exit),
             restarted=[replace(ended, exit=aged(ended.exit)) for ended in self.restarted],
             generation=self.generation,
-            quiet_seconds=self.quiet_seconds if self.running else 0.0,
             is_listening=self.is_listening and self.running,
             running_seconds=now - self.started if now and self.running else 0.0,
         )

@@ -102,12 +102,8 @@ class RunSpec(JsonData):
     success: str = ""
     worker_timeout: float = 0.0
     """Seconds that the other workers have after the success of the run to end by themselves."""
-    quiet_timeout: float = 0.0
-    """A worker that does nothing for so many seconds of these is stopped; 0: it has all of them."""
     evaluator_timeout: float = 0.0
     """Seconds that the evaluator has after the success of the run to evaluate the last checkpoint."""
-    evaluator_quiet_timeout: float = 0.0
-    """As `quiet_timeout`, for the evaluator."""
     grace: float = 0.0
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 0.0

@@ -131,8 +131,6 @@ class TaskState(JsonData):
     """That of a service: its program listens at the task's port."""
     lease: float = 0.0
     """As its launcher has reported it: `LauncherReport.lease`."""
-    is_quiet: bool = False
-    """After the success of the run its program has done nothing for so long that it is stopped."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 

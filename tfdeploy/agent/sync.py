@@ -89,8 +89,6 @@ class LauncherReport(SparseJsonData):
     """It kills its program when it has not reached its controller for so many seconds; 0: it does not."""
     can_upload: bool = False
     """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
-    quiet_seconds: float = 0.0
-    """For how long its program has done nothing (`activity`), where an order asks for that. Launchers of 0.1.0 do not report it."""
     is_listening: bool = False
     """The program of a service listens at the task's port."""
     restarted: List[EndedAttempt] = field(default_factory=list)
@@ -130,8 +128,6 @@ class Order(SparseJsonData):
     """This launcher's, for its further reports."""
     upload: Optional[UploadRequest] = None
     """Upload this, and report again: for `run` beside the program, else before it ends, or before its machine is shut down."""
-    observe_activity: bool = False
-    """For `run`: report for how long the program has done nothing."""
     restart: Optional[RestartPolicy] = None
     """While the controller is away, the launcher starts a program that has failed again by this policy; None: it waits."""
     failures: int = 0

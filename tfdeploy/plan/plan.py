@@ -128,20 +128,16 @@ class Plan:
         return f"The run succeeds when {_names([*tasks])} {verb}{end}.{earlier}{change}"
 
     def _time_to_end(self, count: int) -> str:
-        """What the other workers do after the success: `then has 1m to end by itself, or 6s if it does nothing`."""
+        """What the other workers do after the success: `then has 1m to end by itself`."""
         if not self.run.worker_timeout:
             return "is then stopped" if count == 1 else "are then stopped"
-        have, itself, they = ("has", "itself", "it does") if count == 1 else ("have", "themselves", "they do")
-        time, quiet = text_of_seconds(self.run.worker_timeout), text_of_seconds(self.run.quiet_timeout)
-        early = f", or {quiet} if {they} nothing" if self.run.quiet_timeout else ""
-        return f"then {have} {time} to end by {itself}{early}"
+        have, itself = ("has", "itself") if count == 1 else ("have", "themselves")
+        return f"then {have} {text_of_seconds(self.run.worker_timeout)} to end by {itself}"
 
     def _time_to_evaluate(self) -> str:
         if not self.run.evaluator_timeout:
             return ""
-        time, quiet = text_of_seconds(self.run.evaluator_timeout), self.run.evaluator_quiet_timeout
-        early = f", or {text_of_seconds(quiet)} if it does nothing" if quiet else ""
-        return f"; the evaluator then has {time} to evaluate the last checkpoint{early}"
+        return f"; the evaluator then has {text_of_seconds(self.run.evaluator_timeout)} to evaluate the last checkpoint"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
@@ -327,9 +323,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         flags=spec.flags,
         success=spec.success,
         worker_timeout=spec.worker_timeout,
-        quiet_timeout=spec.quiet_timeout,
         evaluator_timeout=spec.evaluator_timeout if has_evaluator else 0.0,
-        evaluator_quiet_timeout=spec.evaluator_quiet_timeout if has_evaluator else 0.0,
         grace=spec.stop_grace_period,
         start_timeout=spec.start_timeout,
         until=[

@@ -304,9 +304,14 @@ def _never_trained(run: RunState, observed: ObservedState) -> list[Finding]:
         match = _last_wait(own)
         if match is not None and not _is_old(run, task, own, observed.view.at):
             waits.append(_waited(run, task, match))
-        elif match is None and task.is_quiet and len(own) < _OBSERVED_LINES and others_train:
+        elif match is None and _ran_too_long(run, task) and len(own) < _OBSERVED_LINES and others_train:
             waits.append(_no_step(task))
     return waits
+
+
+def _ran_too_long(run: RunState, task: TaskState) -> bool:
+    """Whether it was stopped at the end of the time that it had after the end of the run."""
+    return task.state == STOPPED and task.ended >= end_of_time(run, task)
 
 
 def _not_evaluated(run: RunState) -> list[Finding]:
@@ -318,7 +323,7 @@ def _not_evaluated(run: RunState) -> list[Finding]:
     if evaluator.state in DEAD:
         text = f"{name} failed ({exit_text(evaluator.exit)}) after the run had succeeded: the last checkpoint may not be evaluated."
         return [Finding(name, text, f"Its output: `tfdeploy logs {name}`.", wrong=False)]
-    if evaluator.state == STOPPED and evaluator.ended >= end_of_time(run, evaluator) and run.spec.evaluator_timeout:
+    if _ran_too_long(run, evaluator) and run.spec.evaluator_timeout:
         text = f"{name} still ran at the end of its `evaluator_timeout`: the last checkpoint may not be evaluated."
         return [Finding(name, text, "Set a longer one for the next run.", wrong=False)]
     return []
@@ -337,7 +342,7 @@ def _waited(run: RunState, task: TaskState, match: re.Match[str]) -> Finding:
 
 def _no_step(task: TaskState) -> Finding:
     name = task.hostname
-    text = f"{name} printed no step before the run had succeeded, unlike the worker that decides, and did nothing after that."
+    text = f"{name} printed no step before the run had succeeded, unlike the worker that decides, and did not end by itself."
     remedy = f"If it should train, it began too late, or waited for another task: `tfdeploy logs {name}`."
     return Finding(name, text, remedy, wrong=False)
 

@@ -189,20 +189,19 @@ def _workers_left(run_state: RunState, observed: ObservedState) -> str:
     if not workers:
         return ""
     seconds = end_of_time(run_state, workers[0]) - observed.view.at
-    names, quiet = named([task.hostname for task in workers], _MAX_LATE), run_state.spec.quiet_timeout
-    is_one = len(workers) == 1
-    have, itself, they_do = ("has", "itself", "it does") if is_one else ("have", "themselves", "they do")
-    early = f", or {text_of_seconds(quiet)} if {they_do} nothing" if quiet else ""
-    return f"{names} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
+    names = named([task.hostname for task in workers], _MAX_LATE)
+    have, itself = ("has", "itself") if len(workers) == 1 else ("have", "themselves")
+    return f"{names} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`)."
 
 
 def _evaluator_left(run_state: RunState, observed: ObservedState) -> str:
-    evaluator, quiet = finishing_evaluator(run_state, observed.view.at), run_state.spec.evaluator_quiet_timeout
+    evaluator = finishing_evaluator(run_state, observed.view.at)
     if evaluator is None:
         return ""
-    early = f", or until it does nothing for {text_of_seconds(quiet)}" if quiet else ""
     end = moment(end_of_time(run_state, evaluator))
-    return f"Waiting for {evaluator.hostname} to evaluate the last checkpoint, at most until {end} (`evaluator_timeout`){early}."
+    return (
+        f"Waiting for {evaluator.hostname} to evaluate the last checkpoint, at most until {end} (`evaluator_timeout`)."
+    )
 
 
 def metric_value(text: str | None) -> Any:

@@ -77,11 +77,7 @@ class ClusterSpec:
     success: str
     worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
     """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
-    quiet_timeout: float = 6.0
-    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set another `worker_timeout`."""
     evaluator_timeout: float = field(default=600.0, metadata={"unit": "s"})
-    evaluator_quiet_timeout: float = 150.0
-    """As `quiet_timeout`: a program that looks for a new checkpoint every two minutes does nothing in between."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -145,9 +141,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         jobs=jobs,
         success=success,
         worker_timeout=_worker_timeout(args, jobs, success),
-        quiet_timeout=_quiet_timeout(args, "worker_timeout", ClusterSpec.quiet_timeout),
         evaluator_timeout=args.duration("evaluator_timeout", ClusterSpec.evaluator_timeout),
-        evaluator_quiet_timeout=_quiet_timeout(args, "evaluator_timeout", ClusterSpec.evaluator_quiet_timeout),
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -261,12 +255,6 @@ def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> f
     if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return timeout
-
-
-def _quiet_timeout(args: ArgReader, name: str, quiet: float) -> float:
-    """A task has all of a timeout that is not the default, also while it does nothing."""
-    default = getattr(ClusterSpec, name)
-    return quiet if args.duration(name, default) == default else 0.0
 
 
 def _flags(args: ArgReader) -> str:

@@ -12,7 +12,7 @@ from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import AT_BUDGET
 
-DEFAULT, QUIET = 600.0, 150.0
+DEFAULT = 600.0
 SUCCEEDED = "worker-0 succeeded, evaluator-0 "
 
 
@@ -31,19 +31,18 @@ def succeeded(**args: Any) -> World:
 
 
 @pytest.mark.parametrize(
-    ("args", "timeouts"),
+    ("args", "timeout"),
     [
-        ({}, (DEFAULT, QUIET)),
-        ({"evaluator_timeout": "10m"}, (DEFAULT, QUIET)),
-        ({"evaluator_timeout": "1h"}, (3600.0, 0.0)),
-        ({"evaluator_timeout": "0"}, (0.0, 0.0)),
-        ({"evaluator": 0}, (0.0, 0.0)),
+        ({}, DEFAULT),
+        ({"evaluator_timeout": "1h"}, 3600.0),
+        ({"evaluator_timeout": "0"}, 0.0),
+        ({"evaluator": 0}, 0.0),
     ],
 )
-def test_how_long_an_evaluator_is_waited_for(args: dict[str, Any], timeouts: tuple[float, float]) -> None:
+def test_how_long_an_evaluator_is_waited_for(args: dict[str, Any], timeout: float) -> None:
     run = plan(**{"workers": 1, "evaluator": 1, **args}).run
-    assert (run.evaluator_timeout, run.evaluator_quiet_timeout) == timeouts
-    assert ("evaluator_timeout" in run.to_inputs()) is bool(timeouts[0])
+    assert run.evaluator_timeout == timeout
+    assert ("evaluator_timeout" in run.to_inputs()) is bool(timeout)
 
 
 def test_an_evaluator_that_works_has_its_time_and_the_run_ends_with_it() -> None:
@@ -61,38 +60,12 @@ def test_an_evaluator_is_stopped_when_its_time_is_over() -> None:
     assert world.states() == f"{SUCCEEDED}stopped (run finished)"
 
 
-def test_an_evaluator_that_only_polls_is_stopped_when_it_would_have_seen_the_last_checkpoint() -> None:
-    world = succeeded()
-    world.launchers["evaluator-0"].quiet_seconds = QUIET - 1
-    world.settle()
-    assert world.running() == "evaluator-0/1"
-    world.launchers["evaluator-0"].quiet_seconds = QUIET
-    world.settle()
-    assert world.states() == f"{SUCCEEDED}stopped (run finished)"
-
-
-def test_with_another_timeout_an_evaluator_that_does_nothing_is_waited_for() -> None:
-    world = succeeded(evaluator_timeout="1h")
-    world.launchers["evaluator-0"].quiet_seconds = 3000.0
-    world.wait(3599.0)
-    assert world.running() == "evaluator-0/1"
-    assert not world.sync("evaluator-0").observe_activity
-
-
-def test_an_evaluator_is_observed_after_the_success_also_where_workers_are_not() -> None:
-    world = begun(workers=2, worker_timeout="1h")
-    assert not world.sync("evaluator-0").observe_activity
-    world.exit("worker-0")
-    assert world.sync("evaluator-0").observe_activity
-    assert not world.sync("worker-1").observe_activity
-
-
 @pytest.mark.parametrize("end", ["no timeout", "a failure", "a stop", "a specification of 0.1.0"])
 def test_an_evaluator_without_time_is_stopped_at_once(end: str) -> None:
     world = begun(**({"evaluator_timeout": "0"} if end == "no timeout" else {}))
     if end.endswith("0.1.0"):
         stored = world.job.spec.to_dict()
-        del stored["evaluator_timeout"], stored["evaluator_quiet_timeout"]
+        del stored["evaluator_timeout"]
         world.job.spec = RunSpec.from_dict(stored)
     world.exit("worker-0", int(end == "a failure"))
     if end == "a stop":

@@ -80,7 +80,6 @@ def test_the_run_is_plain_json_with_all_that_the_controller_needs() -> None:
         context="{}",
         success="worker-0",
         worker_timeout=60.0,
-        quiet_timeout=6.0,
         grace=10.0,
         start_timeout=0.0,
     )

@@ -370,25 +370,27 @@ def test_a_worker_that_prints_nothing_but_new_sessions_waited_for_variables(
 
 
 @pytest.mark.parametrize(
-    ("own", "leader", "more", "is_quiet", "is_named"),
+    ("own", "leader", "more", "seconds", "is_named"),
     [
-        (["begin"], ["step 1"], {}, True, True),
-        ([], ["step 1"], {}, True, True),
-        (["step 1"], ["step 1"], {}, True, False),
-        (["begin"], ["epoch"], {}, True, False),
-        (["begin"], ["step 1"], {}, False, False),
-        (["begin"] * 20, ["step 1"], {}, True, False),
-        (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, True, False),
+        (["begin"], ["step 1"], {}, 60.0, True),
+        ([], ["step 1"], {}, 60.0, True),
+        (["step 1"], ["step 1"], {}, 60.0, False),
+        (["begin"], ["epoch"], {}, 60.0, False),
+        (["begin"], ["step 1"], {}, 59.0, False),
+        (["begin"] * 20, ["step 1"], {}, 60.0, False),
+        (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, 60.0, False),
     ],
 )
-def test_a_worker_without_a_step_that_did_nothing_is_named_where_worker_0_decides(
-    own: list[str], leader: list[str], more: dict[str, Any], is_quiet: bool, is_named: bool
+def test_a_worker_without_a_step_that_did_not_end_is_named_where_worker_0_decides(
+    own: list[str], leader: list[str], more: dict[str, Any], seconds: float, is_named: bool
 ) -> None:
     args = {"success": "worker-0", **more}
     first = "chief-0" if "chief" in args else "worker-0"
     seen = look(own, ended=first, **args)
     assert seen.view.run_state is not None
-    seen.view.run_state.tasks["worker-1"].is_quiet = is_quiet
+    assert seen.view.run_state.result is not None
+    task = seen.view.run_state.tasks["worker-1"]
+    task.state, task.ended = "stopped", seen.view.run_state.result.at + seconds
     logs = {**seen.view.logs, first: [StoredLine(1.0, 1, text) for text in leader]}
     named = program_problems(replace(seen, view=replace(seen.view, logs=logs)))
     assert [wait.about for wait in named if wait.about == "worker-1"] == ["worker-1"] * is_named

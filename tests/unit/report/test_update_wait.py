@@ -271,7 +271,7 @@ def test_the_end_of_the_wait_for_other_workers_is_said_once(logged: list[str]) -
     world.exit("worker-1")
     finish(observed(watch([*sights, sight(world)], workers=2)[0], "2026-11-21T12:00:00+00:00"))
     waits = [line for line in logged if "left to end by itself" in line]
-    expected = "worker-1 has 1m left to end by itself (`worker_timeout`), or 6s if it does nothing."
+    expected = "worker-1 has 1m left to end by itself (`worker_timeout`)."
     assert waits == [f"mnist: Run succeeded: worker-0 succeeded. {expected}"]
 
 

@@ -131,7 +131,7 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     """Whether a task may still run after the end of the run.
 
     After the success of the program, the evaluator has `evaluator_timeout` seconds to evaluate the last checkpoint, and the other
-    workers have `worker_timeout` seconds to end by themselves, unless they do nothing. Meanwhile the parameter servers serve these
+    workers have `worker_timeout` seconds to end by themselves. Meanwhile the parameter servers serve these
     workers; so they do when `until` or the budget stops workers, which have `grace` seconds to save the variables. When the user stops
     the run, or at its time limit, no task has time left. A service runs for as long as any other task.
     """
@@ -145,9 +145,9 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     if result is None or result.state != SUCCEEDED or run.stopped_at or now >= end_of_time(run, task):
         return False
     if task.job == EVALUATOR:
-        return run.barrier_passed and task.state not in FINAL and not task.is_quiet
+        return run.barrier_passed and task.state not in FINAL
     workers = [task] if task.job != "ps" else run.training_tasks
-    return _has_started(run, task) and any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+    return _has_started(run, task) and any(_trains(run, worker) for worker in workers)
 
 
 def _ends_by_itself(run: RunState, task: TaskState, now: float) -> bool:
@@ -167,21 +167,6 @@ def end_of_time(run: RunState, task: TaskState) -> float:
 def may_restart(run: RunState, task: TaskState, now: float) -> bool:
     """Whether the program of this task may start again after the end of the run: that of an evaluator with time left."""
     return task.job == EVALUATOR and may_finish(run, task, now)
-
-
-def is_observed(run: RunState, task: TaskState) -> bool:
-    """Whether the launcher of this task reports for how long its program has done nothing: after the success of the run."""
-    result = run.result
-    return result is not None and result.state == SUCCEEDED and _quiet_timeout(run, task) > 0
-
-
-def has_nothing_to_do(run: RunState, task: TaskState, quiet_seconds: float) -> bool:
-    """Whether this task, which has done nothing for so long, is not waited for any more."""
-    return is_observed(run, task) and quiet_seconds >= _quiet_timeout(run, task)
-
-
-def _quiet_timeout(run: RunState, task: TaskState) -> float:
-    return run.spec.evaluator_quiet_timeout if task.job == EVALUATOR else run.spec.quiet_timeout
 
 
 def finishing_workers(run: RunState, now: float) -> List[TaskState]:

@@ -34,8 +34,6 @@ from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
 from .end_policy import (
     decide,
-    has_nothing_to_do,
-    is_observed,
     may_finish,
     may_restart,
     note_removed_deciders,
@@ -98,7 +96,6 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
         return happened
     task.started = report.started or task.started
     task.is_listening = report.is_listening and report.phase == sync.RUNNING
-    task.is_quiet = task.is_quiet or has_nothing_to_do(run, task, report.quiet_seconds)
     if report.phase == sync.RUNNING and task.state != RUNNING:
         return [*happened, apply_start(task, now - report.running_seconds)]
     if report.phase == sync.EXITED and report.exit is not None:
@@ -362,7 +359,7 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
         # It has its address book, which is long for many tasks.
         upload = artifact_uploads.checkpoints_from(run, hostname)
-        return Order(sync.RUN, grace, run_id, task.attempt, upload=upload, observe_activity=is_observed(run, task))
+        return Order(sync.RUN, grace, run_id, task.attempt, upload=upload)
     return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run, task))
 
 

@@ -224,8 +224,6 @@ class Launcher:
         if program.is_running:
             if not is_current:
                 program.stop(sync.REPLACED, self._grace)
-            elif order.observe_activity:
-                program.observe_activity()
         elif self._backoff.seconds:
             return None
         elif order.action == sync.PREPARE and order.spec is not None:

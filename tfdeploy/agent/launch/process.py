@@ -18,9 +18,9 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..polling import wait_until
 from ..run_state import TaskExit
-from .activity import process_stats
 from .memory import MemoryWatch
 from .parent_death import adopts_orphans
+from .processes import process_stats
 
 MARK, CLUSTER_MARK = "TFDEPLOY_CHILD", "TFDEPLOY_CLUSTER"
 """Every process of a child has the child's mark in the first variable of its environment. The second one is that of a cluster on this

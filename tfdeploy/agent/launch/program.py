@@ -14,7 +14,6 @@ from ..run_state import TaskExit
 from ..sync import EndedAttempt, ExitReport, LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
-from .activity import Activity
 from .lease import boot_seconds
 from .log_pump import Dropped, Pump
 from .process import Child, boot_id, reap_orphans
@@ -55,7 +54,6 @@ class Program:
         self._is_stored = True
         self._child: Optional[Child] = None
         self._pump: Optional[Pump] = None
-        self._activity: Optional[Activity] = None
         self._dropped = Dropped()
         self._cause = self._notice = ""
         self._kill_at = 0.0
@@ -140,7 +138,7 @@ class Program:
         self._child.forget()
         self._pump.finish(_PIPE_SECONDS)
         self._dropped = self.dropped
-        self._child = self._pump = self._activity = None
+        self._child = self._pump = None
         self._cause, self._notice, self._kill_at = "", "", 0.0
 
     def fail(self, run_id: str, attempt: int, exit_: TaskExit, cause: str = "", notice: str = "") -> None:
@@ -212,18 +210,10 @@ class Program:
         now = boot_seconds()
         report = replace(report, restarted=[ended.report() for ended in self.restarted])
         if self.is_running:
-            return replace(report, running_seconds=now - self._started_at, quiet_seconds=self._quiet_seconds())
+            return replace(report, running_seconds=now - self._started_at)
         if report.exit is None:
             return report
         return replace(report, exit=replace(report.exit, age=now - self._ended_at if self._ended_at >= 0 else -1.0))
-
-    def observe_activity(self) -> None:
-        """From now on, reports have for how long the program has done nothing."""
-        if self._child is not None:
-            self._activity = self._activity or Activity(self._child.process.pid)
-
-    def _quiet_seconds(self) -> float:
-        return self._activity.quiet_seconds(self._pump.received) if self._activity and self._pump else 0.0
 
     def seconds_until_kill(self, seconds: float) -> float:
         """At most so many seconds, and less when SIGKILL is due earlier."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Dict, List
 
 from ..task_dump import TaskDump
-from .activity import members
 from .memory import proportional_bytes
+from .processes import members
 from .python_stacks import StackReader, Stacks
 from .workdir import STACKS_FILE
 

@@ -1,0 +1,28 @@
+"""The processes of a machine, from `/proc`."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Dict, List
+
+_PROC = Path("/proc")
+
+
+def members(group: int) -> Dict[int, List[str]]:
+    """The processes of the group, and their descendants in other groups, with the fields of `stat` from the state on."""
+    stats = process_stats()
+    members = {pid for pid, fields in stats.items() if pid == group or int(fields[2]) == group}
+    while True:
+        more = {pid for pid, fields in stats.items() if int(fields[1]) in members} - members
+        if not more:
+            return {pid: stats[pid] for pid in members}
+        members |= more
+
+
+def process_stats() -> Dict[int, List[str]]:
+    """All processes of the machine, with the fields of `stat` from the state on."""
+    stats: Dict[int, List[str]] = {}
+    for path in _PROC.iterdir():
+        if path.name.isdigit():
+            with suppress(OSError):
+                stats[int(path.name)] = (path / "stat").read_text().rpartition(")")[2].split()
+    return stats
