@@ -188,10 +188,6 @@ class ContainerArgs(TypedDict, total=False):
     """Whether `destroy` retains what may be the only copy of a checkpoint: the volume of the default `train_dir`, and on "ec2"
     the file system of `efs="new"`. Volumes that you name are always retained."""
 
-    lease: pulumi.Input[str]
-    """The time without a controller after which a task ends its program, such as "2m": then `pulumi up` moves the tasks of a machine
-    that does not respond. By default programs run on, and such tasks wait until it is back or its end is confirmed."""
-
 
 class DockerArgs(TypedDict, total=False):
     """The Docker engine, on the backend "docker"."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.launching import GENERATION, launching
+from tests.components.launching import launching
 from tests.components.processes import alive
 from tests.unit.simulation import BEGIN, Launcher
 from tests.waiting import until
@@ -89,29 +89,6 @@ def test_output_that_an_earlier_launcher_has_left_is_sent_before_another_run_beg
         assert bytes(task.controller.logs["stdout"]) == b"the end\n"
         assert task.controller.other_logs["stdout"] == b"the end\n"
         assert [path.name for path in (task.folder / "spool").iterdir()] == ["other"]
-
-
-def test_a_program_ends_with_its_launchers_lease_and_starts_again_with_the_next_order(tmp_path: Path) -> None:
-    with launching(tmp_path, waits(tmp_path), lease=3.0) as task:
-        task.controller.decide = lambda report: task.controller.run_attempt(
-            report, 2 if report.exit else report.attempt or 1
-        )
-        launcher = task.start()
-        first = until_started(tmp_path, 1)
-        report = task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
-        assert report.lease == 3.0
-        task.controller.is_silent = True
-        until(lambda: not alive(first), "the program has ended")
-        assert launcher.poll() is None
-        task.controller.is_silent = False
-        second = until_started(tmp_path, 2)
-        report = task.until_report(lambda report: report.exit, "the first program's end")
-        assert report.exit is not None
-        assert (report.exit.cause, report.exit.notice) == (sync.INTERRUPTED, sync.LEASE_ENDED)
-        assert report.generation == GENERATION
-        task.controller.decide = lambda report: Order(END)
-        assert launcher.wait() == 0
-        assert not alive(second)
 
 
 def test_a_launcher_outlives_another_program_at_its_controllers_address(tmp_path: Path) -> None:

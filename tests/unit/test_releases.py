@@ -159,7 +159,7 @@ def test_every_member_of_a_stored_file_is_read(release: StoredRelease, pattern: 
         assert {path.rpartition("/")[2] for path in lost(data, as_json(FILES[pattern](data)))} <= FORMER
 
 
-FORMER = {"previous_train_dir", "quiet_timeout", "evaluator_quiet_timeout", "is_quiet"}
+FORMER = {"previous_train_dir", "quiet_timeout", "evaluator_quiet_timeout", "is_quiet", "lease"}
 """What only a submission had, as a record is restored before its run is submitted now; and what was withdrawn."""
 
 ABSENT = {(backend, "tasks/*/task.json") for backend in ("docker", "ec2", "kubernetes")}

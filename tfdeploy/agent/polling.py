@@ -1,4 +1,4 @@
-"""Polling for a condition, and trying again."""
+"""Polling for a condition, trying again, and the clock that does not stop."""
 
 import socket
 import time
@@ -10,6 +10,11 @@ DEFAULT_PAUSE = 0.05
 
 _QUIET_FAILURES = 3
 """So many failures of the network in a row are not reported."""
+
+
+def boot_seconds() -> float:
+    """Seconds since the machine was started, those included in which it was suspended; no clock setting changes it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def wait_until(condition: Callable[[], T], seconds: float, pause: float = DEFAULT_PAUSE, longest: float = 0.0) -> T:

@@ -129,8 +129,6 @@ class TaskState(JsonData):
     """The last order told its launcher to exit: no later order reaches it."""
     is_listening: bool = False
     """That of a service: its program listens at the task's port."""
-    lease: float = 0.0
-    """As its launcher has reported it: `LauncherReport.lease`."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 

@@ -35,8 +35,6 @@ class TaskSettings(JsonData):
     """`CUDA_VISIBLE_DEVICES`; None leaves it as it is."""
     machine: str = ""
     container: str = ""
-    lease: float = 0.0
-    """The launcher stops its program when it has not reached its controller for so many seconds; 0: never."""
     environments: str = ""
     """The folder with what the programs of each run inherit, in a file of JSON that is named like the run; empty: the launcher's own
     environment."""

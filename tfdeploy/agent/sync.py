@@ -19,10 +19,6 @@ STOPPED, REPLACED, INTERRUPTED = "stopped", "replaced", "interrupted"
 """Why a launcher ended its program: by an order, for another attempt, because it received a signal itself."""
 
 
-LEASE_ENDED = "it could not reach the controller until its lease ended"
-"""The `notice` of a program that its launcher stopped because of that."""
-
-
 @dataclass(frozen=True)
 class ExitReport(JsonData):
     """How the program of a launcher ended."""
@@ -32,7 +28,7 @@ class ExitReport(JsonData):
     cause: str = ""
     """Why the launcher ended it; empty when it ended by itself."""
     notice: str = ""
-    """Why the launcher was interrupted: the machine is about to be shut down, or its lease has ended (`LEASE_ENDED`)."""
+    """Why the launcher was interrupted: the machine is about to be shut down."""
     ran_seconds: float = 0.0
     """How long it ran, by a clock that does not step."""
     age: float = 0.0
@@ -85,8 +81,6 @@ class LauncherReport(SparseJsonData):
     generation: int = 0
     """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
     report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
-    lease: float = 0.0
-    """It kills its program when it has not reached its controller for so many seconds; 0: it does not."""
     can_upload: bool = False
     """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
     is_listening: bool = False

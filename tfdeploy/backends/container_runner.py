@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -138,22 +138,19 @@ class ContainerRunner(Generic[Definition]):
         desired: Definition,
         former: Callable[[], Definition],
         at_once: bool,
-        ended: Collection[str] = (),
     ) -> TaskOutputs:
         """Give a task another definition: `at_once`, or in its turn of a rolling update while a run is active. `former` returns what it
-        gets again if it does not start; `ended` as in `TaskEngine.apply`."""
+        gets again if it does not start."""
         cluster, hostname = props["cluster"], props["hostname"]
         controller, objects = self.controller(cluster), self.objects(cluster)
         run = None if at_once else controller.current_run()
         at_once = at_once or (run is None and self._is_unreported(cluster))
         if at_once or (run is not None and run.result is not None):
             wait_for_finish(run, hostname, controller.current_run)
-            objects.apply(desired, ended)
+            objects.apply(desired)
         else:
             needs_program = run is None or props["run"] in (run.spec.id, run.spec.content_id)
-            replace = partial(
-                replace_task, objects, desired, former(), hostname, controller.current_run, ended, needs_program
-            )
+            replace = partial(replace_task, objects, desired, former(), hostname, controller.current_run, needs_program)
             turns = self._turns.setdefault(f"{cluster['home']} {cluster['id']}", Turns())
             turns.take((job_rank(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}

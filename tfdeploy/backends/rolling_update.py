@@ -11,7 +11,7 @@ The start itself may take as long as a pull of the image (`wait_for_start`).
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -67,9 +67,8 @@ class TaskHistory:
 class TaskEngine(Protocol[Definition]):
     """The tasks of one cluster on an engine."""
 
-    def apply(self, desired: Definition, ended: Collection[str] = ()) -> None:
-        """Give a task this definition, when its former container has ended. On the machines `ended` it has, whatever the engine
-        reports."""
+    def apply(self, desired: Definition) -> None:
+        """Give a task this definition, when its former container has ended."""
 
     def history(self, hostname: str) -> TaskHistory:
         """The containers of a task."""
@@ -128,11 +127,10 @@ def replace_task(
     previous: Definition,
     hostname: str,
     observe_run: Callable[[], RunState | None],
-    ended: Collection[str] = (),
     needs_program: bool = True,
 ) -> None:
     """Update one task, and wait until it runs again: its launcher, and its program unless another run is submitted next, for which the
-    settings are. `ended` as in `TaskEngine.apply`.
+    settings are.
 
     Raises:
         BackendError: it does not, with the engine's reason. The task then has its previous definition, as in the state.
@@ -140,11 +138,11 @@ def replace_task(
     run = observe_run()
     if run is not None and not is_active(run, hostname):
         wait_for_finish(run, hostname, observe_run)
-        engine.apply(desired, ended)
+        engine.apply(desired)
         return
     failures = frozenset(failure.id for failure in engine.history(hostname).failures)
     launcher = run.tasks[hostname].instance if run else ""
-    engine.apply(desired, ended)
+    engine.apply(desired)
     problem = _wait_until_running(engine, hostname, launcher, failures, observe_run, needs_program)
     if problem is not None:
         engine.apply(previous)

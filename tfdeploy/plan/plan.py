@@ -197,8 +197,8 @@ def starts_new_run(plan: Plan, inventory: Inventory) -> bool:
 def _places(
     spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory
 ) -> tuple[Mapping[str, Place], tuple[str, ...]]:
-    """Places on the machines that accept tasks, and warnings. A task whose machine does not respond stays there, unless it has a lease
-    and another machine may run it. No machines, where the engine places tasks."""
+    """Places on the machines that accept tasks, and warnings. A task whose machine does not respond stays there. No machines, where the
+    engine places tasks."""
     if inventory.places_tasks:
         return {demand.hostname: Place("", tuple(map(str, range(demand.gpus)))) for demand in demands}, ()
     machines, current = inventory.machines, inventory.task_machines
@@ -206,7 +206,7 @@ def _places(
     def on(names: Set[str]) -> dict[str, str]:
         return {demand.hostname: name for demand in demands if (name := current.get(demand.hostname, "")) in names}
 
-    silent = on({machine.name for machine in machines if not machine.responds and not spec.container.lease})
+    silent = on({machine.name for machine in machines if not machine.responds})
     warnings = [
         f"{name} waits for {machine}, which does not respond: its program may still run there"
         for name, machine in silent.items()

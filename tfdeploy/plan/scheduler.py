@@ -50,7 +50,7 @@ class Machine:
     ready: bool = True
     """Whether it accepts tasks now; one that does not may still have some."""
     responds: bool = True
-    """Otherwise what runs there may still run: a task on it stays, unless its launcher has a lease."""
+    """Otherwise what runs there may still run: a task on it stays."""
     exists: bool = True
     """Whether it exists; otherwise the update creates it."""
 

@@ -403,11 +403,7 @@ def waits_for_machines(observed: ObservedState) -> list[Finding]:
     if run is None or run.result is not None:
         return []
     for machine, remedy in observed.machines.remedies.items():
-        names = [
-            task.hostname
-            for task in run.tasks.values()
-            if task.machine == machine and task.state not in FINAL and not task.lease
-        ]
+        names = [task.hostname for task in run.tasks.values() if task.machine == machine and task.state not in FINAL]
         if names:
             waiting, programs = ("waits", "its program") if len(names) == 1 else ("wait", "their programs")
             text = f"{machine} is {observed.machines.status(machine)}, and {named(names, _MAX_NAMES)} {waiting} for it:"

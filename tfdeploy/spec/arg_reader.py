@@ -40,6 +40,11 @@ _OF_JOBS = {
 }
 """Settings of a job, and other systems' names for them."""
 
+_WITHDRAWN = {
+    "container.lease": "Remove it. Tasks start elsewhere when you confirm the end of their machine: `tfdeploy restart --lost MACHINE`.",
+}
+"""Arguments of former versions, with the prefix of their group, and what to do instead."""
+
 _JOB_OF_GROUP = {"data_service.": "data_worker"}
 """The prefix of a group to the job that its settings are for, where that is not `worker`."""
 
@@ -94,7 +99,9 @@ class ArgReader:
         for name in map(str, self.args):
             if name not in names:
                 job = _JOB_OF_GROUP.get(self.prefix, "worker")
-                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups, self.args[name], job))
+                remedy = _WITHDRAWN.get(f"{self.prefix}{name}", "")
+                remedy = remedy or unknown_remedy(name, names, groups, self.args[name], job)
+                raise self.error(name, f"is not {kind}", remedy)
 
     def string(self, key: str, default: str = "") -> str:
         """A string."""

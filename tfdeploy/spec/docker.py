@@ -15,7 +15,6 @@ CLEANUP_IMAGE = "python:3.12-alpine@sha256:c4634f578a412db396771b61b064c6e546c9d
 _LONGEST_PREFIX = 29
 """A /29 has 8 addresses, of which 5 are left for tasks and controller."""
 
-_SHORTEST_LEASE = 30.0
 
 _ENGINE = re.compile(r"(unix|tcp|ssh|npipe|http|https)://\S+")
 _IMAGE = re.compile(r"[a-z0-9A-Z][^\s@]*(@sha256:[0-9a-f]{64})?")
@@ -45,7 +44,6 @@ class ContainerSpec:
     network: str = OVERLAY
     subnet: str = ""
     retain_volumes: bool = True
-    lease: float = field(default=0.0, metadata={"unit": "s"})
 
 
 @dataclass(frozen=True)
@@ -97,16 +95,7 @@ def container_spec(container: ArgReader) -> ContainerSpec:
         network=network,
         subnet=subnet,
         retain_volumes=container.boolean("retain_volumes", ContainerSpec.retain_volumes),
-        lease=_lease(container),
     )
-
-
-def _lease(container: ArgReader) -> float:
-    lease = container.duration("lease", ContainerSpec.lease)
-    if 0 < lease < _SHORTEST_LEASE:
-        wrong = f"{lease:g} s is too short: a call of the controller may take longer"
-        raise container.error("lease", wrong, f'Use at least {_SHORTEST_LEASE:g}s, such as "2m".')
-    return lease
 
 
 def docker_spec(docker: ArgReader) -> DockerSpec:

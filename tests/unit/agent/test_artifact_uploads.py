@@ -337,9 +337,8 @@ def test_a_machine_that_is_shut_down_uploads_before() -> None:
     assert cluster.run.uploads == {}
 
 
-@pytest.mark.parametrize("notice", ["", sync.LEASE_ENDED])
-def test_a_task_that_is_interrupted_on_a_machine_that_stays_does_not_upload(notice: str) -> None:
-    assert interrupted(Cluster(spec("worker-0")), "worker-0", notice).upload is None
+def test_a_task_that_is_interrupted_on_a_machine_that_stays_does_not_upload() -> None:
+    assert interrupted(Cluster(spec("worker-0")), "worker-0", "").upload is None
 
 
 def test_a_task_that_never_started_has_nothing() -> None:

@@ -3,7 +3,7 @@
 import itertools
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -147,7 +147,7 @@ class FakeSwarm:
         self._state = state
         self._failures = failures
 
-    def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
+    def apply(self, desired: Service) -> None:
         self.applied.append(desired)
 
     def history(self, _: str) -> TaskHistory:

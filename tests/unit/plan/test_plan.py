@@ -317,12 +317,10 @@ def test_a_task_moves_from_a_machine_that_is_away() -> None:
 SILENT = replace(AWAY, responds=False)
 
 
-def test_a_task_on_a_machine_that_does_not_respond_stays_unless_it_has_a_lease() -> None:
+def test_a_task_on_a_machine_that_does_not_respond_stays() -> None:
     stays = standing_plan([BOX, SILENT], ON_AWAY, workers=2)
     assert [task.machine for task in stays.tasks] == ["box", "away"]
     assert stays.warnings == ("worker-1 waits for away, which does not respond: its program may still run there",)
-    moves = standing_plan([BOX, SILENT], ON_AWAY, workers=2, container={"lease": "2m"})
-    assert [task.machine for task in moves.tasks] == ["box", "box"]
     gone = standing_plan([BOX], ON_AWAY, workers=2)
     assert [task.machine for task in gone.tasks] == ["box", "box"], "it was removed from the Swarm"
 

@@ -10,7 +10,7 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, read, si
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import RunState, TaskState
+from tfdeploy.agent.run_state import TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain
@@ -141,17 +141,8 @@ def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() 
     assert f"{found[0].text} {found[0].remedy}" in summary(read(SILENT), progress_of(read(SILENT)))
 
 
-@pytest.mark.parametrize("over", [True, False])
-def test_a_machine_is_not_waited_for_after_the_run_or_with_a_lease(over: bool) -> None:
-    run = replace(SILENT, view=replace(SILENT.view, run_state=finished().job if over else leased()))
-    assert waits_for_machines(run) == []
-
-
-def leased() -> RunState:
-    run = world().job
-    for task in run.tasks.values():
-        task.lease = 120.0
-    return run
+def test_a_machine_is_not_waited_for_after_the_run() -> None:
+    assert waits_for_machines(replace(SILENT, view=replace(SILENT.view, run_state=finished().job))) == []
 
 
 @pytest.mark.parametrize(

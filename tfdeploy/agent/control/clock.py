@@ -3,7 +3,7 @@
 import time
 from typing import Callable
 
-from ..launch.lease import boot_seconds
+from ..polling import boot_seconds
 
 _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""

@@ -222,7 +222,7 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     task.generation = max(task.generation + (report.generation == 0), report.generation)
     task.dropped_bytes, task.dropped_reported = 0, 0
     task.fenced = [*task.fenced, *filter(None, [task.instance])][-_MAX_FENCED:]
-    task.instance, task.ready, task.can_upload, task.lease = report.instance, False, report.can_upload, report.lease
+    task.instance, task.ready, task.can_upload = report.instance, False, report.can_upload
     task.container, task.machine, task.created = report.container, report.machine, report.created
     return happened
 

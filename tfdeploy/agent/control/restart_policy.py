@@ -74,7 +74,7 @@ def _apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, 
         requested = f"{task.user_action} {BY_REQUEST}" if task.user_action else ""
         task.reason = report.notice or requested or EXTERNAL_SIGNAL
         task.attempt += 1
-        task.machine_ends = report.notice not in ("", sync.LEASE_ENDED)
+        task.machine_ends = bool(report.notice)
         return Event(events.TASK_INTERRUPTED, task=task.hostname, reason=task.reason)
     if report.cause == sync.STOPPED and run.result:
         stop_task(task, run.result, now)

@@ -1,7 +1,7 @@
 """The launcher of one task: registers with the controller, follows its orders, runs the program, ships its output.
 
 One loop, which wakes up at the program's end, at a signal, or when the next sync is due. A running program is left alone while the
-controller does not respond, for however long, unless the launcher has a lease.
+controller does not respond, for however long.
 """
 
 import errno
@@ -17,7 +17,7 @@ from typing import Optional
 
 from .. import sync, task_command
 from ..control.order_changes import CALL_SECONDS, ChangeWatch
-from ..polling import Backoff, wait_until
+from ..polling import Backoff, boot_seconds, wait_until
 from ..record.log_lines import STDERR, entry
 from ..run_spec import RunSpec, TaskSpec
 from ..run_state import TaskExit
@@ -29,7 +29,6 @@ from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
 from .dump_sender import DumpSender
 from .last_order import LastOrder
-from .lease import Lease, boot_seconds
 from .parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
 from .ports import Port, PortTaken, is_listening
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
@@ -69,13 +68,11 @@ class Launcher:
             settings.machine,
             settings.host,
             created=time.time(),
-            lease=settings.lease,
             can_upload=True,
         )
         self._port = Port(settings.host)
         self._has_listened = False
         self._program = Program(self._folder)
-        self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
         self._last_order = LastOrder()
         self._dump = DumpSender(lambda: Client(settings.controller, self._read_token()), settings)
         self._retry = Backoff(_RETRY_SECONDS, _LONGEST_RETRY)
@@ -105,14 +102,12 @@ class Launcher:
                 self._close_spool()
                 wait_until(self._ship_leftovers, _SHIP_SECONDS, _RETRY_SECONDS)
                 return code
-            if self._lease.is_ending(self._grace):
-                self._program.stop(sync.INTERRUPTED, self._grace, sync.LEASE_ENDED)
             if self._report() == report:
                 self._sleep(order.poll if order else self._seconds_until_retry())
 
     def _order_of_absent(self) -> Optional[Order]:
-        """The order to start the program while the controller is away. A launcher with a lease may have been replaced meanwhile."""
-        is_prepared = self._spec is not None and not self._settings.lease and not self._program.is_running
+        """The order to start the program while the controller is away."""
+        is_prepared = self._spec is not None and not self._program.is_running
         return self._last_order.follow(self._program) if is_prepared else None
 
     def _seconds_until_retry(self) -> float:
@@ -155,7 +150,6 @@ class Launcher:
         report = self._program.complete(report)
         if report.exit and not self._has_shipped():
             return None
-        begin = boot_seconds()
         try:
             order = Order.from_dict(self._client.json("POST", "/sync", report.to_dict()))
         except (OSError, ValueError, KeyError, TypeError):  # no response, or none of a controller
@@ -172,7 +166,6 @@ class Launcher:
         self._last_order.note_response(order)
         if order.action == sync.RUN and order.attempt != self._program.attempt:
             self._program.forget_restarts()
-        self._lease.renew(begin)
         self._changes.note_contact()
         self._uploads.follow(order.upload if self._program.is_running == (order.action == sync.RUN) else None)
         self._dump.follow(order.dump, self._program.group)

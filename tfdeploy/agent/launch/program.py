@@ -10,11 +10,11 @@ from typing import List, NamedTuple, Optional
 
 from .. import sync
 from ..files import write_whole
+from ..polling import boot_seconds
 from ..run_state import TaskExit
 from ..sync import EndedAttempt, ExitReport, LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
-from .lease import boot_seconds
 from .log_pump import Dropped, Pump
 from .process import Child, boot_id, reap_orphans
 from .workdir import Command, unstored_models
@@ -55,7 +55,7 @@ class Program:
         self._child: Optional[Child] = None
         self._pump: Optional[Pump] = None
         self._dropped = Dropped()
-        self._cause = self._notice = ""
+        self._cause = ""
         self._kill_at = 0.0
         self._load()
 
@@ -100,18 +100,11 @@ class Program:
         if stdout is not None and stderr is not None:
             self._pump = Pump(spool.log, stdout, stderr, attempt)
 
-    def stop(self, cause: str, grace: float, notice: str = "") -> None:
+    def stop(self, cause: str, grace: float) -> None:
         """Send SIGTERM now, and SIGKILL after `grace` seconds."""
         if self._child is not None and not self._cause:
-            self._cause, self._notice, self._kill_at = cause, notice, time.monotonic() + grace
+            self._cause, self._kill_at = cause, time.monotonic() + grace
             self._child.signal(signal.SIGTERM)
-
-    def kill(self, cause: str, notice: str) -> None:
-        """Send SIGKILL now. Any thread may call this."""
-        child = self._child
-        if child is not None:
-            self._cause, self._notice = self._cause or cause, self._notice or notice
-            child.signal(signal.SIGKILL)
 
     def collect(self) -> None:
         """Note the program's end; send SIGKILL when it is due."""
@@ -125,8 +118,7 @@ class Program:
         if end is None or self._pump is None:
             return
         self._ended_at = boot_seconds()
-        notice = self._notice or docker_env.notice()
-        self.exit = ExitReport(end, time.time(), self._cause, notice, self._ended_at - self._started_at)
+        self.exit = ExitReport(end, time.time(), self._cause, docker_env.notice(), self._ended_at - self._started_at)
         self._is_stored = False
         self._store()
         self._child.finish()
@@ -139,7 +131,7 @@ class Program:
         self._pump.finish(_PIPE_SECONDS)
         self._dropped = self.dropped
         self._child = self._pump = None
-        self._cause, self._notice, self._kill_at = "", "", 0.0
+        self._cause, self._kill_at = "", 0.0
 
     def fail(self, run_id: str, attempt: int, exit_: TaskExit, cause: str = "", notice: str = "") -> None:
         """It has ended without having been started."""

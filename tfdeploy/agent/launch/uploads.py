@@ -5,10 +5,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Optional
 
-from ..polling import Backoff
+from ..polling import Backoff, boot_seconds
 from ..sync import UploadRequest
 from ..transport.rpc import CallError, CallObsolete, Client
-from .lease import boot_seconds
 from .process import wake_main_thread
 
 if TYPE_CHECKING:

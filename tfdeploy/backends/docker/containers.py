@@ -89,7 +89,6 @@ def containers(
             user=job.container.user,
             mounts=_job_mounts(cluster, spec, job, shared),
             shm_size=job.container.shm_size,
-            lease=spec.container.lease,
         )
         for job in spec.jobs
     }
@@ -103,7 +102,6 @@ def containers(
         user="0",
         mounts=tuple(shared),
         shm_size=0,
-        lease=0.0,
         constraint=placement.constraint,
         cleanup_image=spec.docker.cleanup_image,
     )

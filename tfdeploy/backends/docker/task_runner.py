@@ -115,10 +115,10 @@ class DockerTaskRunner(ContainerRunner[Service]):
         if hostname not in services and CONTROLLER in services:
             self._confirm_end(swarm, hostname)
 
-    def _confirm_end(self, swarm: Swarm, hostname: str, machine: str = "") -> frozenset[str]:
+    def _confirm_end(self, swarm: Swarm, hostname: str, machine: str = "") -> None:
         """Wait until the former launcher has ended or can be stopped: `wait_for_former_launcher`."""
         observe = partial(self.controller(swarm.cluster).former_launcher, hostname, machine)
-        return wait_for_former_launcher(hostname, observe, partial(nodes.unreachable, swarm.engine))
+        wait_for_former_launcher(hostname, observe, partial(nodes.unreachable, swarm.engine))
 
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Update the service: in a rolling update while a run is active, otherwise at once."""
@@ -129,14 +129,14 @@ class DockerTaskRunner(ContainerRunner[Service]):
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
         at_once = existing is None or is_unchanged or _changes_network(old, props)
         # Not in the task's turn: all tasks of a machine wait at the same time.
-        may_run = not is_unchanged and bool(self._unreachable_machines.recent(swarm.engine))
-        ended = self._confirm_end(swarm, hostname, old["machine"]) if may_run else frozenset()
+        if not is_unchanged and self._unreachable_machines.recent(swarm.engine):
+            self._confirm_end(swarm, hostname, old["machine"])
 
         def former() -> Service:
             self._replace_old_controller(swarm, controller, old, props)
             return _task_service(swarm, old)
 
-        return self.update(props, desired, former, at_once, ended)
+        return self.update(props, desired, former, at_once)
 
     def _replace_old_controller(
         self, swarm: Swarm, controller: ControllerClient, old: TaskProps, props: TaskProps

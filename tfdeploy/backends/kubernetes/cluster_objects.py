@@ -1,6 +1,6 @@
 """One cluster's objects in its namespace: create, update, delete and list them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ class ClusterObjects:
             return False
         return True
 
-    def apply(self, item: Mapping[str, Any], ended: Collection[str] = ()) -> None:
+    def apply(self, item: Mapping[str, Any]) -> None:
         """Create an object, or make the existing one like it. A Job or StatefulSet with another definition is deleted, and created
         again when its pod is gone: the template of a Job cannot be changed."""
         if self.create(item):

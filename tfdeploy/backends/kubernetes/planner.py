@@ -167,7 +167,6 @@ def _settings(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, job: JobSpec) 
         user=job.container.user,
         mounts=mounts(spec, plan, job.container.volumes, _train_claim(cluster, spec)),
         shm_size=job.container.shm_size,
-        lease=spec.container.lease,
         labels=dict(pod.labels),
         annotations=dict(pod.annotations),
         pod={**_pod_members(spec, pod), **placement(spec, job, selector)},

@@ -82,7 +82,6 @@ class PodSettings(JsonData):
     user: str = ""
     mounts: tuple[PodMount, ...] = ()
     shm_size: int = 0
-    lease: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     pod: Mapping[str, Any] = field(default_factory=dict)
@@ -110,7 +109,6 @@ def shown_settings(settings: PodSettings, memory: int, cpus: float, gpus: int) -
         "memory": text_of_size(memory) if memory else "",
         "cpus": f"{cpus:g}" if cpus else "",
         "gpus": str(gpus or ""),
-        "lease": f"{settings.lease:g} s" if settings.lease else "",
     }
     members = {"labels": settings.labels, "annotations": settings.annotations, **settings.pod}
     return {**texts, **{name: json.dumps(value, sort_keys=True) for name, value in members.items() if value}}
@@ -129,7 +127,6 @@ def task_job(props: TaskProps) -> dict[str, Any]:
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
         "host": f"{hostname}.{prefix(cluster)}",
-        "lease": settings.lease,
         **({} if props["gpus"] else {"gpus": ""}),
     }
     volumes = [

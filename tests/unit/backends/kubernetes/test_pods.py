@@ -72,7 +72,6 @@ def test_no_secret_is_in_an_object_but_in_secrets() -> None:
         ({"user": ""}, "user 1000:1000 -> none"),
         ({"mounts": (PodMount("", "/mnt"),)}, "volumes /data:/data:ro claim:/mnt -> emptyDir:/mnt"),
         ({"shm_size": 1 << 30}, "shm_size 1 MiB -> 1 GiB"),
-        ({"lease": 300.0}, "lease none -> 300 s"),
         ({"labels": {"team": "a"}}, 'labels none -> {"team": "a"}'),
         ({"pod": {"nodeSelector": {"zone": "a"}}}, 'nodeSelector none -> {"zone": "a"}'),
         ({"pod": {"tolerations": [{"key": "x"}]}}, 'tolerations none -> [{"key": "x"}]'),

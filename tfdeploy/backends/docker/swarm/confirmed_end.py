@@ -2,8 +2,7 @@
 long, does not confirm that. What does:
 
 - its node responds: the Swarm stops the container first, and reports its end;
-- its node is not in the Swarm any more: `tfdeploy restart --lost` or an administrator has removed it, or EC2 has ended the instance;
-- its launcher has a lease (`container.lease`), and the lease has ended.
+- its node is not in the Swarm any more: `tfdeploy restart --lost` or an administrator has removed it, or EC2 has ended the instance.
 """
 
 import time
@@ -27,7 +26,6 @@ class FormerLauncher:
     silent: float | None = None
     """For how long the controller has received nothing from it, by the controller's clock; None while that is unknown. 0 where no
     program of it can run: there was none, or it has reported its end after the task or the run had ended."""
-    lease: float = 0.0
 
 
 def lost_remedy(machine: str) -> str:
@@ -37,9 +35,8 @@ def lost_remedy(machine: str) -> str:
 
 def wait_for_former_launcher(
     hostname: str, observe: Callable[[], FormerLauncher], unreachable: Callable[[], Mapping[str, str]]
-) -> frozenset[str]:
-    """Wait until the program of a task's former launcher has ended, or its machine responds. The machines on which it may still seem to
-    run: those whose lease has ended.
+) -> None:
+    """Wait until the program of a task's former launcher has ended, or its machine responds.
 
     `unreachable` are the statuses of the machines of the Swarm that do not respond, by name.
 
@@ -50,18 +47,15 @@ def wait_for_former_launcher(
     is_reported = False
     while True:
         former, waited = observe(), time.monotonic() - begin
-        silent = waited if former.silent is None else former.silent
         suspects = {
             name: status
             for name, status in unreachable().items()
             if former.machine in ("", name) and former.silent != 0
         }
         if not suspects:
-            return frozenset()
-        if 0 < former.lease <= silent:
-            return frozenset(suspects)
-        sentence = _sentence(hostname, suspects, former.lease - silent if former.lease else 0.0)
-        if waited >= max(former.lease, _CONFIRMATION_SECONDS):
+            return
+        sentence = _sentence(hostname, suspects)
+        if waited >= _CONFIRMATION_SECONDS:
             raise BackendError(f"{sentence} {' '.join(map(lost_remedy, suspects))} Then run `pulumi up` again")
         if not is_reported:
             print(sentence, flush=True)
@@ -69,8 +63,7 @@ def wait_for_former_launcher(
         time.sleep(_POLL_SECONDS)
 
 
-def _sentence(hostname: str, suspects: Mapping[str, str], remaining: float) -> str:
-    """Why the user waits, and for how long."""
+def _sentence(hostname: str, suspects: Mapping[str, str]) -> str:
+    """Why the user waits."""
     machines = " and ".join(f"{name} is {status}" for name, status in suspects.items())
-    start = f"starts in at most {remaining:.0f} s" if remaining else "is not started"
-    return f"{hostname} {start}: {machines}, and its program may still run there."
+    return f"{hostname} is not started: {machines}, and its program may still run there."

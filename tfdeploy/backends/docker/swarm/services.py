@@ -119,7 +119,6 @@ class ContainerSettings(JsonData):
     dropped_capabilities: tuple[str, ...] = ()
     constraint: str = ""
     """The placement constraint of the controller; tasks are placed by the plan."""
-    lease: float = 0.0
     """Seconds after which a launcher that does not reach its controller kills its program; 0: it does not."""
     cleanup_image: str = ""
     """Of the controller: the argument `docker.cleanup_image`."""
@@ -149,7 +148,6 @@ def task_service(props: TaskProps) -> Service:
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
         "host": props["hostname"] if on_overlay else "",
-        "lease": container.lease,
     }
     spec = {
         "Command": [*AGENT_COMMAND, "launch", json.dumps(settings)],

@@ -1,6 +1,6 @@
 """One cluster's services on a Swarm: create, update, remove and inspect them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from ...rolling_update import StartFailure, TaskHistory
 from ...task_access import require_task
 from ..engine.engine import Engine, engine_errors, retry_conflicts
 from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, ServiceJson, Services, cluster_filter, cluster_labels
-from .nodes import NodeJson, hostname_of, is_reachable
+from .nodes import NodeJson, is_reachable
 from .services import NO_TASK_MODE, TASK_MODE, Reference, Service
 
 _STARTING_STATES = {
@@ -105,16 +105,16 @@ class Swarm:
         if not is_created:
             self.apply(desired)
 
-    def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
+    def apply(self, desired: Service) -> None:
         """Create a service, or update the existing one of that name. That of a task is removed and, when its container has ended,
-        created again. On the machines `ended` it has, whatever the Swarm reports.
+        created again.
 
         Raises:
             BackendError: the engine refuses it, the name belongs to something else, or the container does not end.
         """
-        retry_conflicts(desired.name, lambda: self._create_or_update(desired, ended))
+        retry_conflicts(desired.name, lambda: self._create_or_update(desired))
 
-    def _create_or_update(self, desired: Service, ended: Collection[str]) -> bool:
+    def _create_or_update(self, desired: Service) -> bool:
         """False when another process created it meanwhile."""
         try:
             existing = self.engine.call(lambda api: api.inspect_service(desired.name))
@@ -127,7 +127,7 @@ class Swarm:
         if desired.mode is not None:
             # Other labels alone, as after `pulumi stack rename`, are not worth a restart.
             is_same = labels.get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
-            return is_same or self._replace(existing, desired, ended)
+            return is_same or self._replace(existing, desired)
         if labels != desired.labels:
             self._update(existing, desired.template, desired.labels)
         return True
@@ -150,17 +150,17 @@ class Swarm:
             raise
         return True
 
-    def _replace(self, existing: ServiceJson, desired: Service, ended: Collection[str] = ()) -> bool:
+    def _replace(self, existing: ServiceJson, desired: Service) -> bool:
         """Remove a service, wait until its container has ended, and create another of its name; False as `_create`. Where the engine
         refuses the new one, the task keeps the old one."""
-        self._stop(existing, ended)
+        self._stop(existing)
         try:
             return self._create(desired)
         except APIError:
             self._create(_task_service(existing))
             raise
 
-    def _stop(self, existing: ServiceJson, ended: Collection[str] = ()) -> None:
+    def _stop(self, existing: ServiceJson) -> None:
         """Remove a service, and wait until its containers have ended.
 
         Raises:
@@ -169,7 +169,7 @@ class Swarm:
         spec = existing["Spec"]
         timeout = spec["TaskTemplate"]["ContainerSpec"].get("StopGracePeriod", 0) / 1e9 + _STOP_MARGIN
         error = f"{spec['Name']}: its container did not end. `pulumi up --refresh` starts the task again when it has"
-        self._remove_all([existing], lambda node: hostname_of(node) in ended, error, timeout)
+        self._remove_all([existing], lambda _: False, error, timeout)
 
     def _remove_all(
         self, services: Sequence[ServiceJson], is_ignored: Callable[[NodeJson], bool], error: str, timeout: float
