@@ -96,16 +96,20 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
     )
     if wrong:
         raise SpecError(f"{spec.name}: command", wrong, remedy)
-    found = (commands.lost_flags(run, script), commands.syntax_error(run.command, partial(_whole_text, code)))
-    return [*filter(None, found), *(_old_programs(spec, code) if code else [])]
+    found = (
+        commands.lost_flags(run, script),
+        commands.syntax_error(run.command, partial(_whole_text, code)),
+        _old_program(spec, code) if code else "",
+    )
+    return [*filter(None, found)]
 
 
-def _old_programs(spec: ClusterSpec, code: "Bundle") -> list[str]:
-    """Warnings about programs for Keras 2 and TensorFlow 1, where the tasks will have a later TensorFlow."""
+def _old_program(spec: ClusterSpec, code: "Bundle") -> str:
+    """A warning about a program for an earlier TensorFlow than the tasks will have; empty for none."""
     if old_programs.is_decided(spec) or (is_this_computer(spec.backend) and not _has_keras_3()):
-        return []
+        return ""
     sources = ((name, _text_of(code, name)) for name in code.files if name.endswith(".py"))
-    return old_programs.old_programs((name, text[0]) for name, text in sources if text)
+    return old_programs.old_program((name, text[0]) for name, text in sources if text)
 
 
 def _has_keras_3() -> bool:

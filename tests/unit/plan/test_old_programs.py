@@ -1,4 +1,4 @@
-"""Programs for Keras 2 and TensorFlow 1 are seen by their source."""
+"""Programs that TensorFlow 2.16 and later cannot run are seen by their source."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy.plan.old_programs import is_decided, old_programs
+from tfdeploy.plan.old_programs import is_decided, old_program
 
 FOLDER = Path(__file__).parents[3]
 
@@ -24,33 +24,11 @@ OLD = {
         "import tensorflow_estimator",
         "import tensorflow_addons as tfa",
     ],
-    "names of TensorFlow 1": [
-        "with tf.Session() as s:",
-        "  x = tf.placeholder(tf.float32)",
-        "tf.app.run()",
-        "tf.layers.dense(x, 1)",
-    ],
-    "parts of Keras 2": [
-        "from keras.engine import Layer",
-        "from tensorflow.keras.wrappers.scikit_learn import K",
-        "from keras.utils import np_utils",
-        "from keras.utils.np_utils import to_categorical",
-        "from tensorflow.python.keras.layers import Dense",
-        "from keras.layers.core import Dense",
-        "model.fit_generator(g)",
-        "tf.keras.backend.set_session(s)",
-        "from tensorflow.keras.layers.experimental import preprocessing",
-        "tf.keras.optimizers.legacy.Adam()",
-        "o = keras.optimizers.SGD(lr=0.1)",
-        "model.predict_classes(x)",
-    ],
     "Keras' `fit`": ["s = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)"],
 }
 NEW = [
     "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\ntf.Session()",
-    "from tensorflow.compat import v1 as tf\ntf.placeholder(1)",
     "# tf.contrib.layers and tf.Session() were here",
-    "o = keras.optimizers.SGD(learning_rate=0.1)",
     "s = tf.distribute.MultiWorkerMirroredStrategy()\nstrategy.run(step)",
     "import tf_keras\ns = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",
     "s = tf.distribute.MirroredStrategy()\nmodel.fit(x)",
@@ -60,29 +38,36 @@ NEW = [
 
 @pytest.mark.parametrize(("kind", "source"), [(kind, source) for kind, sources in OLD.items() for source in sources])
 def test_an_old_program_is_warned_of_once_with_what_it_will_need(kind: str, source: str) -> None:
-    (warning,) = old_programs([("a.py", source), ("b.py", "print(1)"), ("c.py", source)])
+    warning = old_program([("a.py", source), ("b.py", "print(1)"), ("c.py", source)])
     assert warning.startswith("code: a.py and c.py use ")
     assert kind in warning
 
 
 @pytest.mark.parametrize("source", NEW)
 def test_another_program_is_not_warned_of(source: str) -> None:
-    assert old_programs([("a.py", source)]) == []
+    assert old_program([("a.py", source)]) == ""
 
 
 def test_the_programs_here_are_not_old() -> None:
     folders = sorted(FOLDER.glob("programs/*/"))
     assert folders
     for folder in folders:
-        assert old_programs((str(path), path.read_text()) for path in sorted(folder.glob("**/*.py"))) == []
+        assert old_program((str(path), path.read_text()) for path in sorted(folder.glob("**/*.py"))) == ""
+
+
+def test_there_is_one_warning_for_all_files() -> None:
+    files = [(f"{place}.py", sources[0]) for place, sources in enumerate(OLD.values())]
+    assert old_program(files).startswith("code: 0.py uses `tf.contrib`")
+    assert old_program(files[1:]).startswith("code: 1.py uses Estimators")
+    assert old_program([("a.py", files[1][1])] * 4).startswith("code: a.py and 3 more files use Estimators")
 
 
 def test_strategy_and_fit_may_be_in_two_files() -> None:
     strategy, fit = OLD["Keras' `fit`"][0].split("\n")
-    assert old_programs([("fit.py", fit)]) == []
-    (warning,) = old_programs([("fit.py", fit), ("a.py", "print(1)"), ("main.py", strategy)])
+    assert old_program([("fit.py", fit)]) == ""
+    warning = old_program([("fit.py", fit), ("a.py", "print(1)"), ("main.py", strategy)])
     assert warning.startswith("code: main.py and fit.py use Keras' `fit`")
-    assert old_programs([("fit.py", f"import tf_keras\n{fit}"), ("main.py", strategy)]) == []
+    assert old_program([("fit.py", f"import tf_keras\n{fit}"), ("main.py", strategy)]) == ""
 
 
 @pytest.mark.parametrize(
