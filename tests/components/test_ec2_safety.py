@@ -1,19 +1,15 @@
-"""All that a cluster on EC2 registers keeps to the rules; each rule finds its default weakened; no secret is in plain sight."""
+"""All that a cluster on EC2 registers is encrypted, tagged and closed to others; no secret is in plain sight."""
 
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from policy.rules import OF_NO_INTEREST, RULES, UNKNOWN, RuleOptions, check
-from policy.rules.iam import ROLE, ROLE_POLICY
-from policy.rules.instances import EFS, INSTANCE, KEY
-from policy.rules.network import EGRESS, GROUP, INGRESS, TARGET
 from tests.components.mocked import TOKEN, without_secrets
 from tests.ec2.preparing import REGION, logged_in
 from tests.ec2.registering import Registered, registered
@@ -21,15 +17,46 @@ from tests.pages import ROOT
 from tfdeploy.backends.ec2.aws import account
 
 CANARY = "canary-7f3a"
-ANYTHING = '{"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket/record/*"}]}'
-ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
+INSTANCE, EFS, TARGET = "aws:ec2/instance:Instance", "aws:efs/fileSystem:FileSystem", "aws:efs/mountTarget:MountTarget"
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+ROLE, ROLE_POLICY = "aws:iam/role:Role", "aws:iam/rolePolicy:RolePolicy"
+ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+TAGGED = (
+    INSTANCE,
+    EFS,
+    GROUP,
+    INGRESS,
+    EGRESS,
+    ROLE,
+    "aws:ec2/keyPair:KeyPair",
+    "aws:iam/instanceProfile:InstanceProfile",
+)
+TAGS = {"tfdeploy:cluster-id", "tfdeploy:project", "tfdeploy:stack", "tfdeploy:cluster"}
+SSM_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+KEYS = re.compile(
+    r"\b(AKIA|ASIA)[A-Z0-9]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|\bSWMTKN-1-\w+"
+    r"|(?i:(password|passwd|secret|token|api_?key|access_?key)[a-z_]*[\"']?\s*[=:]\s*[\"']?[^\s\"'$({<][^\s\"']{7})"
+)
+"""What looks like a key, in user data, which everyone with permission to describe a machine can read."""
 
-SHAPES: dict[str, tuple[dict[str, Any], RuleOptions]] = {
+
+class Asked(NamedTuple):
+    """What the arguments of a shape ask for explicitly."""
+
+    public: bool = True
+    anywhere: bool = False
+    disks: tuple[str, ...] = ("gp3",)
+    session_manager: bool = False
+
+
+SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
     "an overlay network, shared files of its own, new disks": (
         {"ec2": {"ebs_volumes": ["200GiB:/scratch"]}},
-        RuleOptions(),
+        Asked(),
     ),
-    "the host's network": ({"container": {"network": "host"}}, RuleOptions()),
+    "the host's network": ({"container": {"network": "host"}}, Asked()),
     "a volume of the user's, no shared files": (
         {
             "ec2": {"efs": None, "ebs_volumes": ["VOLUME:/data"]},
@@ -37,29 +64,29 @@ SHAPES: dict[str, tuple[dict[str, Any], RuleOptions]] = {
             "workers": 1,
             "train_dir": "/mnt/volumes/sdf/runs",
         },
-        RuleOptions(),
+        Asked(),
     ),
     "spot instances with GPUs": (
         {"jobs": {"worker": {"ec2": {"spot": True, "instance_type": "g6.xlarge"}, "gpus": 1}}},
-        RuleOptions(),
+        Asked(),
     ),
     "packages": (
         {"requirements": ["pandas==2.3.3"], "container": {"registry": "registry.example/team"}},
-        RuleOptions(),
+        Asked(),
     ),
     "an image of the user's": (
         {"container": {"build": str(ROOT / "images" / "cpu"), "registry": "registry.example/team"}},
-        RuleOptions(),
+        Asked(),
     ),
-    "ssh from anywhere": ({"ec2": {"ssh_cidrs": ["anywhere"]}}, RuleOptions(anywhere=True)),
-    "no public address": ({"ec2": {"connectivity": "private"}}, RuleOptions(public=False)),
+    "ssh from anywhere": ({"ec2": {"ssh_cidrs": ["anywhere"]}}, Asked(anywhere=True)),
+    "no public address": ({"ec2": {"connectivity": "private"}}, Asked(public=False)),
     "reached through Systems Manager": (
         {"ec2": {"connectivity": "ssm", "ssh_cidrs": None}},
-        RuleOptions(public=False, session_manager=True),
+        Asked(public=False, session_manager=True),
     ),
     "disks of another type": (
         {"ec2": {"root_volume_type": "io2", "ebs_volumes": ["200GiB:/scratch"]}},
-        RuleOptions(disks=("gp3", "io2")),
+        Asked(disks=("gp3", "io2")),
     ),
 }
 
@@ -91,151 +118,100 @@ def _registered(home: Path, volume: str, args: dict[str, Any]) -> list[Registere
     return registered(home, **{**args, "ec2": {**ec2, "ebs_volumes": disks}, "secrets": {"PASSWORD": CANARY}})
 
 
-@pytest.fixture(scope="module")
-def default(shapes: Mapping[str, list[Registered]]) -> list[Registered]:
-    """What the first of them registers."""
-    return next(iter(shapes.values()))
+@pytest.fixture(params=SHAPES)
+def shape(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-def findings(resources: list[tuple[str, Any]], options: RuleOptions) -> list[tuple[str, str]]:
-    """The rules that they break, and why."""
-    return [(found.rule, found.why) for kind, inputs in resources for found in check(kind, inputs, options)]
+@pytest.fixture
+def asked(shape: str) -> Asked:
+    return SHAPES[shape][1]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_rules_find_nothing_in_what_a_cluster_registers(shapes: Mapping[str, list[Registered]], shape: str) -> None:
-    made = [(one.kind, one.plain) for one in shapes[shape]]
-    assert findings(made, SHAPES[shape][1]) == []
-    assert INSTANCE in {kind for kind, _ in made}
+@pytest.fixture
+def made(shapes: Mapping[str, list[Registered]], shape: str) -> list[tuple[str, Any]]:
+    """Type and inputs of all that a shape registers."""
+    return [(one.kind, one.plain) for one in shapes[shape]]
+
+
+def of_kind(made: list[tuple[str, Any]], *kinds: str) -> list[Any]:
+    """The inputs of the resources of these types."""
+    return [inputs for kind, inputs in made if kind in kinds]
+
+
+def test_a_machine_ends_for_good_and_its_metadata_and_disks_are_protected(
+    made: list[tuple[str, Any]], asked: Asked
+) -> None:
+    machines = of_kind(made, INSTANCE)
+    assert machines
+    for machine in machines:
+        assert machine["metadataOptions"]["httpTokens"] == "required"
+        assert machine["metadataOptions"]["httpPutResponseHopLimit"] == 1
+        assert machine["instanceInitiatedShutdownBehavior"] == "terminate"
+        assert re.fullmatch("ami-[0-9a-f]{8,17}", machine["ami"])
+        assert machine["vpcSecurityGroupIds"]
+        assert asked.public or machine["associatePublicIpAddress"] is False
+        for disk in (machine["rootBlockDevice"], *machine.get("ebsBlockDevices", ())):
+            assert (disk["encrypted"], disk["deleteOnTermination"]) == (True, True)
+            assert disk["volumeType"] in asked.disks
+
+
+def test_nothing_in_user_data_looks_like_a_key(made: list[tuple[str, Any]]) -> None:
+    for machine in of_kind(made, INSTANCE):
+        decoded = base64.b64decode(machine.get("userDataBase64") or "").decode(errors="replace")
+        assert KEYS.search((machine.get("userData") or "") + decoded) is None
 
 
 @pytest.mark.parametrize(
-    ("shape", "rules"),
-    [("ssh from anywhere", {"closed-to-the-world"}), ("disks of another type", {"disk-types"})],
+    "line",
+    [
+        "AKIAIOSFODNN7EXAMPLE",
+        "--token SWMTKN-1-49nj1cmql0",
+        '{"password": "correct-horse"}',
+        "SECRET_KEY = wJalrXUtnFE",
+    ],
 )
-def test_what_was_asked_for_by_word_is_found_where_nobody_asked(
-    shapes: Mapping[str, list[Registered]], shape: str, rules: set[str]
+def test_what_looks_like_a_key_is_found(line: str) -> None:
+    assert KEYS.search(line)
+
+
+def test_shared_files_are_encrypted_and_in_the_clusters_own_group(made: list[tuple[str, Any]]) -> None:
+    assert all(files["encrypted"] is True for files in of_kind(made, EFS))
+    assert all(target["securityGroups"] for target in of_kind(made, TARGET))
+
+
+def test_all_that_can_have_tags_has_those_of_the_cluster(made: list[tuple[str, Any]]) -> None:
+    for inputs in of_kind(made, *TAGGED):
+        assert {name for name in TAGS if inputs["tags"].get(name)} == TAGS
+
+
+def test_only_ssh_is_open_to_others_and_to_everybody_only_where_asked(
+    made: list[tuple[str, Any]], asked: Asked
 ) -> None:
-    assert {rule for rule, _ in findings([(one.kind, one.plain) for one in shapes[shape]], RuleOptions())} == rules
+    assert not any(group.get("ingress") or group.get("egress") for group in of_kind(made, GROUP))
+    for rule in of_kind(made, INGRESS):
+        source = rule.get("cidrIpv4") or rule.get("cidrIpv6")
+        if source is None:
+            assert rule["referencedSecurityGroupId"] == rule["securityGroupId"]
+        else:
+            assert (rule["ipProtocol"], rule["fromPort"], rule["toPort"]) == ("tcp", 22, 22)
+            assert asked.anywhere or source not in ("0.0.0.0/0", "::/0")
+    for inputs in of_kind(made, GROUP, INGRESS, EGRESS):
+        assert inputs["description"] not in ("", "Managed by Pulumi", "Managed by Terraform")
 
 
-def test_a_public_address_is_found_where_the_path_is_private(default: list[Registered]) -> None:
-    found = findings([(one.kind, one.plain) for one in default], RuleOptions(public=False))
-    assert {rule for rule, _ in found} == {"no-public-address"}
-
-
-def test_each_type_that_a_cluster_registers_is_looked_at_or_named_as_of_no_interest(
-    shapes: Mapping[str, list[Registered]],
-) -> None:
-    made = {one.kind for resources in shapes.values() for one in resources}
-    looked_at = {kind for rule in RULES for kind in rule.types}
-    assert sorted(made - looked_at - {*OF_NO_INTEREST}) == []
-    assert sorted({*OF_NO_INTEREST} - made) == []
-    assert sorted(looked_at & {*OF_NO_INTEREST}) == []
-
-
-Weaken = Callable[[dict[str, Any]], Any]
-
-
-def put(key: str, value: Any) -> Weaken:
-    """Give an input another value; `a.b` is inside."""
-    *path, last = key.split(".")
-
-    def weaken(inputs: dict[str, Any]) -> None:
-        found: Any = inputs
-        for step in path:
-            found = found[int(step) if isinstance(found, list) else step]
-        found[last] = value
-
-    return weaken
-
-
-def drop(*keys: str) -> Weaken:
-    """Give no such inputs."""
-    return lambda inputs: [inputs.pop(key, None) for key in keys]
-
-
-def write(line: str) -> Weaken:
-    """Add a line to the user data."""
-    return lambda inputs: inputs.update(userData=f"{inputs['userData']}{line}\n")
-
-
-def encode(line: str) -> Weaken:
-    """Give it as encoded user data."""
-    return lambda inputs: inputs.update(userDataBase64=base64.b64encode(line.encode()).decode())
-
-
-def let_in(source: str, port: int) -> Weaken:
-    """Let somebody in."""
-    family = "cidrIpv6" if ":" in source else "cidrIpv4"
-    return lambda inputs: inputs.update({"fromPort": port, "toPort": port, "cidrIpv4": None, family: source})
-
-
-WEAKER: list[tuple[str, str, str, Weaken]] = [
-    ("imdsv2", INSTANCE, "m0", put("metadataOptions.httpTokens", "optional")),
-    ("hop-limit", INSTANCE, "m0", put("metadataOptions.httpPutResponseHopLimit", 2)),
-    ("encrypted-disks", INSTANCE, "m0", put("rootBlockDevice.encrypted", False)),
-    ("encrypted-disks", INSTANCE, "m0", put("ebsBlockDevices.0.encrypted", None)),
-    ("encrypted-files", EFS, "efs", put("encrypted", False)),
-    ("encrypted-files", EFS, "efs", drop("encrypted")),
-    ("disk-types", INSTANCE, "m0", put("rootBlockDevice.volumeType", "gp2")),
-    ("disk-types", INSTANCE, "m0", put("ebsBlockDevices.0.volumeType", None)),
-    ("no-secrets", INSTANCE, "m0", write("login AKIAIOSFODNN7EXAMPLE")),
-    ("no-secrets", INSTANCE, "m0", write("docker swarm join --token SWMTKN-1-49nj1cmql0jkz5s954yi3oex")),
-    ("no-secrets", INSTANCE, "m0", write('{"password": "correct-horse"}')),
-    ("no-secrets", INSTANCE, "m0", write("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")),
-    ("no-secrets", INSTANCE, "m0", encode("-----BEGIN OPENSSH PRIVATE KEY-----")),
-    ("ends-for-good", INSTANCE, "m0", drop("instanceInitiatedShutdownBehavior")),
-    ("ends-for-good", INSTANCE, "m0", put("ebsBlockDevices.0.deleteOnTermination", False)),
-    ("pinned-image", INSTANCE, "m0", put("ami", "")),
-    ("pinned-image", INSTANCE, "m0", put("ami", "resolve:ssm:/aws/service/ami")),
-    ("tagged", INSTANCE, "m0", put("tags.tfdeploy:cluster", "")),
-    ("tagged", KEY, "key", drop("tags")),
-    ("tagged", ROLE, "manager", drop("tags")),
-    ("no-wildcards", ROLE_POLICY, "record", put("policy", ANYTHING)),
-    ("no-managed-policies", ROLE, "manager", put("managedPolicyArns", [ADMINISTRATOR])),
-    ("tagged", EGRESS, "out", drop("tags")),
-    ("own-group", INSTANCE, "m0", put("vpcSecurityGroupIds", [])),
-    ("own-group", TARGET, "target", drop("securityGroups")),
-    ("described", GROUP, "members", drop("description")),
-    ("described", INGRESS, "ssh", put("description", "")),
-    ("described", EGRESS, "out", put("description", "Managed by Pulumi")),
-    ("not-inline", GROUP, "members", put("ingress", [{"cidrBlocks": ["0.0.0.0/0"]}])),
-    ("closed-to-the-world", INGRESS, "ssh", let_in("0.0.0.0/0", 22)),
-    ("closed-to-the-world", INGRESS, "ssh", let_in("::/0", 22)),
-    ("members-only", INGRESS, "ssh", let_in("203.0.113.7/32", 2377)),
-    ("members-only", INGRESS, "gossip", put("referencedSecurityGroupId", "sg-0123456789abcdef0")),
-    ("members-only", INGRESS, "ssh", put("ipProtocol", "-1")),
-]
-
-
-@pytest.mark.parametrize(("rule", "kind", "name", "weaken"), WEAKER)
-def test_a_default_that_is_weakened_breaks_its_rule_and_no_other(
-    default: list[Registered], rule: str, kind: str, name: str, weaken: Weaken
-) -> None:
-    one = next(one for one in default if one.kind == kind and name in one.name)
-    inputs = deepcopy(one.plain)
-    weaken(inputs)
-    assert [broken for broken, _ in findings([(kind, inputs)], RuleOptions())] == [rule]
-
-
-def test_every_rule_for_what_is_registered_has_been_broken(default: list[Registered]) -> None:
-    made = {one.kind for one in default}
-    rules = {rule.name for rule in RULES if made & {*rule.types}} - {"no-public-address"}
-    assert {rule for rule, *_ in WEAKER} == rules
-
-
-def test_the_word_for_ssh_from_anywhere_opens_no_other_port(default: list[Registered]) -> None:
-    inputs = deepcopy(next(one.plain for one in default if one.kind == INGRESS and "ssh" in one.name))
-    let_in("0.0.0.0/0", 2222)(inputs)
-    found = [rule for rule, _ in findings([(INGRESS, inputs)], RuleOptions(anywhere=True))]
-    assert found == ["closed-to-the-world", "members-only"]
-
-
-def test_what_is_not_known_yet_is_passed_over(default: list[Registered]) -> None:
-    for one in default:
-        for key in one.plain:
-            assert findings([(one.kind, {**one.plain, key: UNKNOWN})], RuleOptions()) == []
+def test_roles_have_no_wildcards_and_no_policies_of_awss(made: list[tuple[str, Any]], asked: Asked) -> None:
+    documents = [role["assumeRolePolicy"] for role in of_kind(made, ROLE)]
+    documents += [one["policy"] for one in of_kind(made, ROLE_POLICY)]
+    for document in documents:
+        for statement in json.loads(document)["Statement"]:
+            assert "*" not in json.dumps([statement["Action"], statement.get("Principal", "")])
+            resources = statement.get("Resource", [])
+            for resource in [resources] if isinstance(resources, str) else resources:
+                assert "*" not in resource.removesuffix("/*")
+    policies = {one["policyArn"] for one in of_kind(made, ATTACHMENT)}
+    assert policies == ({SSM_POLICY} if asked.session_manager else set())
+    assert not any(role.get("managedPolicyArns") or role.get("inlinePolicies") for role in of_kind(made, ROLE))
 
 
 def test_secrets_reach_nothing_of_awss_and_are_pulumi_secrets_elsewhere(

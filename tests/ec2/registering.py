@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 from pulumi.output import Unknown
 
-from policy.rules import UNKNOWN
 from tests.components.mocked import SECRET, declare, run
 from tests.ec2.preparing import arguments
+
+UNKNOWN = "not known yet"
+"""An input whose value is known only after another resource is created."""
 
 
 class Registered(NamedTuple):

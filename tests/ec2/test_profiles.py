@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from policy.rules.instances import INSTANCE
 from tests.box.provider.provider import GIVEN, KINDS, given, paths
 from tests.ec2.preparing import logged_in
 from tests.ec2.registering import registered
 
-PROFILE = "iamInstanceProfile"
+INSTANCE, PROFILE = "aws:ec2/instance:Instance", "iamInstanceProfile"
 MANAGER, WORKER = "mnist-ps-m0", "mnist-worker-m0"
 
 
