@@ -54,7 +54,7 @@ def test_a_task_that_hangs_and_one_that_is_stopped_are_seen_and_continue(cluster
     assert [(task["hostname"], task["status"]) for task in tasks] == [(f"worker-{n}", "running") for n in range(3)]
     assert [task["progress"]["step"] for task in tasks] == [100.0] * 3
     assert tasks[2]["dump"]["notes"] == ["no Python stack: the process is stopped"]
-    assert tasks[0]["dump"]["cpus"] > tasks[1]["dump"].get("cpus", 0.0) + 0.05
+    assert tasks[0]["dump"]["cpus"] > tasks[1]["dump"]["cpus"] + 0.05
     assert min(task["dump"]["memory"] for task in tasks) > 1 << 20
 
     os.kill(stopped, signal.SIGCONT)

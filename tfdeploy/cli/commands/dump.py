@@ -1,6 +1,7 @@
 """`tfdeploy dump`: what the tasks of a cluster do now."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from ...agent.run_state import RUNNING
@@ -58,7 +59,7 @@ def dump(
 
 def _to_dict(hostname: str, status: str, progress: Progress, dump: TaskDump | None) -> dict[str, Any]:
     steps = {"step": progress.step, "steps_per_second": progress.rate, "at": progress.stepped_at}
-    return {"hostname": hostname, "status": status, "progress": steps, "dump": dump.to_dict() if dump else None}
+    return {"hostname": hostname, "status": status, "progress": steps, "dump": asdict(dump) if dump else None}
 
 
 def _row(hostname: str, status: str, progress: Progress, dump: TaskDump | None) -> dict[str, str]:
