@@ -35,6 +35,9 @@ _HALF_WRITTEN = "failed to load checkpoint"
 
 _READ_ATTEMPTS, _READ_PAUSE = 10, 0.2
 _STASH = "pulumi:index:Stash"
+_STATE_FORMAT = "1"
+"""What the resources of a cluster have as `format`. The states of the versions before 1.0.0 have none."""
+
 _CLEANUP, _CLEANUP_END = "pulumi-python:dynamic/tfdeploy:Cleanup", "-cleanup"
 
 _names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -125,6 +128,7 @@ def _find_places(
         prefix, cluster = resource[: -len(_CLEANUP_END)], outputs["cluster"]
         if prefix not in (name, f"{name}-{cluster['backend']}") or cluster["id"] != cluster_id:
             continue
+        refuse_other_format(name, outputs)
         resources = frozenset(item[len(prefix) + 1 :] for item in own if item.startswith(f"{prefix}-"))
         places.append(StoredPlace(prefix, cluster, outputs["place"], str(outputs.get("token") or ""), resources))
     return tuple(places)
@@ -146,6 +150,22 @@ def resource_prefix(
             f"{name}: backend", wrong, f"Destroy {name!r} and create it on the other backend, or move it in two steps."
         )
     return prefix
+
+
+def with_format(props: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a resource, with the format that its state has."""
+    return {**props, "format": _STATE_FORMAT}
+
+
+def refuse_other_format(name: str, props: Mapping[str, Any]) -> None:
+    """Refuse a resource that another version has stored, before anything of it is changed or deleted.
+
+    Raises:
+        SpecError: with what to do.
+    """
+    if props.get("format") != _STATE_FORMAT:
+        wrong = "the state of its stack was written by a version of tfdeploy before 1.0.0, or by a later one"
+        raise SpecError(name, wrong, "Destroy it with the version that made it.")
 
 
 def _type_of(urn: str) -> str:

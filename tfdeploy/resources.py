@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import pulumi
 from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from . import registry
+from . import identity, registry
 from .agent.run_spec import RunSpec
 from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner
 from .backends.load import load
@@ -53,11 +53,18 @@ class NamedProvider(StackProvider):
 
     def check(self, olds: Props, news: Props) -> CheckResult:
         """Pulumi calls this for each resource of a program. Without `olds` the resource is created next."""
+        if olds:
+            identity.refuse_other_format(olds["cluster"]["name"], olds)
         _declared[self.key(news)] = bool(olds) or not self.is_deleted_first
         return CheckResult(news, [])
 
     def is_predecessor(self, props: Props) -> bool:
-        """Whether what is deleted is not the resource that the program has, but one that it has replaced."""
+        """Whether what is deleted is not the resource that the program has, but one that it has replaced.
+
+        Raises:
+            SpecError: another version has stored it.
+        """
+        identity.refuse_other_format(props["cluster"]["name"], props)
         return _declared.get(self.key(props), False)
 
     def key(self, props: Props) -> tuple[str, ...]:
@@ -255,14 +262,16 @@ class Cleanup(Resource, module="tfdeploy", name="Cleanup"):
     ) -> None:
         """`token` is that of the cluster at its former place; empty for a new one. `replacement`: the run is brought to this computer,
         because machines are replaced."""
-        props = {
-            "cluster": cluster,
-            "place": dict(place),
-            "hostnames": list(hostnames),
-            "retain": dict(retain),
-            "token": pulumi.Output.secret(token) if token else None,
-            **({"replacement": replacement} if replacement else {}),
-        }
+        props = identity.with_format(
+            {
+                "cluster": cluster,
+                "place": dict(place),
+                "hostnames": list(hostnames),
+                "retain": dict(retain),
+                "token": pulumi.Output.secret(token) if token else None,
+                **({"replacement": replacement} if replacement else {}),
+            }
+        )
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
         super().__init__(CleanupProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))
 
@@ -275,7 +284,7 @@ class Task(Resource, module="tfdeploy", name="Task"):
     def __init__(self, name: str, props: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         first = pulumi.ResourceOptions(delete_before_replace=True)
         opts = pulumi.ResourceOptions.merge(opts, first)
-        super().__init__(TaskProvider(), name, {**props, "created_at": None}, opts)
+        super().__init__(TaskProvider(), name, {**identity.with_format(props), "created_at": None}, opts)
 
 
 class Run(Resource, module="tfdeploy", name="Run"):
@@ -284,4 +293,5 @@ class Run(Resource, module="tfdeploy", name="Run"):
     submitted_at: pulumi.Output[str]
 
     def __init__(self, name: str, props: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
-        super().__init__(RunProvider(), name, {**props, "submitted_at": None, "train_dir": None}, opts)
+        outputs = {"submitted_at": None, "train_dir": None}
+        super().__init__(RunProvider(), name, {**identity.with_format(props), **outputs}, opts)

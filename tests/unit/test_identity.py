@@ -35,7 +35,11 @@ def stash(name: str = "mnist", kind: str = STASH) -> tuple[str, str, dict[str, A
 
 
 def cleanup(home: str = "unix:///d.sock") -> tuple[str, str, dict[str, Any]]:
-    return CLEANUP, "mnist-cleanup", {"cluster": cluster_ref(home=home), "place": LAPTOP, "token": "secret"}
+    return (
+        CLEANUP,
+        "mnist-cleanup",
+        {"cluster": cluster_ref(home=home), "place": LAPTOP, "token": "secret", **identity.with_format({})},
+    )
 
 
 def test_the_state_of_the_stack_has_the_cluster() -> None:
@@ -175,7 +179,12 @@ def place(prefix: str, backend: str) -> StoredPlace:
 
 
 def outputs(backend: str, **changed: Any) -> dict[str, Any]:
-    return {"cluster": {**cluster_ref(backend), **changed}, "place": LAPTOP, "token": "secret"}
+    return {
+        **identity.with_format({}),
+        "cluster": {**cluster_ref(backend), **changed},
+        "place": LAPTOP,
+        "token": "secret",
+    }
 
 
 @pytest.mark.parametrize(

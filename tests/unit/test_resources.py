@@ -12,7 +12,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.report.test_run_history import BASE, finished
 from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
-from tfdeploy import receipts, registry, resources
+from tfdeploy import identity, receipts, registry, resources
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends import move_record
 from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
@@ -92,7 +92,8 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
 
 def props(**args: Any) -> dict[str, Any]:
-    return {"cluster": cluster_ref(), "token": "t" * 32, "run": plan(**{**BASE, **args}).run.to_dict(), "secrets": {}}
+    run = plan(**{**BASE, **args}).run.to_dict()
+    return identity.with_format({"cluster": cluster_ref(), "token": "t" * 32, "run": run, "secrets": {}})
 
 
 def test_the_receipt_of_a_run_is_stored_when_it_is_submitted_and_its_cost_before_the_machines_are_deleted(
@@ -141,7 +142,7 @@ def test_another_run_alone_changes_no_task() -> None:
     before, after = ({"hostname": "ps-0", "memory": 0, "run": run} for run in ("r1", "r2"))
     provider = TaskProvider()
     assert not provider.diff("ps-0", before, after).changes
-    assert not provider.diff("ps-0", {"hostname": "ps-0", "memory": 0}, after).changes, "a state of version 0.1.0"
+    assert not provider.diff("ps-0", {"hostname": "ps-0", "memory": 0}, after).changes
     assert provider.diff("ps-0", before, {**after, "memory": 1}).changes
 
 

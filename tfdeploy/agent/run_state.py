@@ -225,15 +225,6 @@ class FormerTask(JsonData):
     respond, its program may still run. Else 0."""
 
 
-_STORED_FORMER = {
-    "removed": "instance",
-    "removed_attempts": "attempt",
-    "removed_generations": "generation",
-    "last_seen": "seen",
-}
-"""Member of a stored state to the field of `FormerTask`: 0.1.0 has stored each of them for itself."""
-
-
 @dataclass
 class RunState(JsonData):
     """What the controller remembers of one run: its specification, its tasks, and its result once it has ended."""
@@ -343,22 +334,10 @@ class RunState(JsonData):
             return self.former.get(hostname, FormerTask())
         return FormerTask(task.instance, task.attempt, task.generation, self.seen(hostname))
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON; a copy that does not change with the run."""
-        data = super().to_dict()
-        former = data.pop("former")
-        for member, name in _STORED_FORMER.items():
-            data[member] = {hostname: task[name] for hostname, task in former.items()}
-        return data
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "RunState":
         """From JSON. Fields of a newer version are ignored."""
-        former: Dict[str, Dict[str, Any]] = {}
-        for member, name in _STORED_FORMER.items():
-            for hostname, value in data.get(member, {}).items():
-                former.setdefault(hostname, {})[name] = value
-        run = super().from_dict({**data, "former": former})
+        run = super().from_dict(data)
         if not data["tasks"]:  # all were removed
             run.tasks = {}
         return run

@@ -82,7 +82,7 @@ class LauncherReport(SparseJsonData):
     """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
     report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
     can_upload: bool = False
-    """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
+    """It uploads artifacts when an order asks for it."""
     is_listening: bool = False
     """The program of a service listens at the task's port."""
     restarted: List[EndedAttempt] = field(default_factory=list)

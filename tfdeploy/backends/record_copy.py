@@ -35,10 +35,6 @@ _SHORT_WAIT, _LONG_WAIT = 5.0, 60.0
 needs a few seconds; one that is suspended (Ctrl-Z) holds the lock for as long as it is."""
 
 
-_UNKNOWN_CALL = "404 unknown call"
-"""What a controller of version 0.1.0 responds."""
-
-
 class RecordUpdate(NamedTuple):
     """The record at the controller, to which a copy was updated."""
 
@@ -235,12 +231,7 @@ class _Original:
 
     def files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs; of the current run where an id is empty."""
-        try:
-            reply = self._controller.json("POST", "/files", {"runs": list(runs)})
-        except CallError as error:
-            if _UNKNOWN_CALL not in str(error):
-                raise
-            reply = {}
+        reply = self._controller.json("POST", "/files", {"runs": list(runs)})
         listed = understood(lambda data: _understood(RecordList.from_dict(data)), reply)
         self._record_id = listed.record_id
         return listed

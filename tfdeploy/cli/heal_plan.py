@@ -120,5 +120,5 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
 
 
 def _is_absent(value: Any) -> bool:
-    """Missing and None are the same: states of an earlier version lack some inputs."""
+    """Missing and None are the same: Pulumi's state leaves out what is None."""
     return value is _MISSING or value is None

@@ -14,8 +14,10 @@ from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, KERAS
 
 
 def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
-    """Version 0.1.0 has listed files without their hashes."""
-    files = [ManifestFile("saved/model.ckpt-5.index", 5, "1"), ManifestFile("saved/checkpoint", 4, "1", "known")]
+    files = [
+        ManifestFile("saved/model.ckpt-5.index", 5, "1", "its own"),
+        ManifestFile("saved/checkpoint", 4, "1", "known"),
+    ]
     damaged = ManifestArtifact("keras", "k", "a", 0, [ManifestFile("k", 3, "1")])
     save_manifest(
         tmp_path, ArtifactList([ManifestArtifact("checkpoint", "saved/model.ckpt-5", "a", 0, files), damaged])
@@ -23,10 +25,10 @@ def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
     (tmp_path / "artifacts/saved").mkdir(parents=True)
     for name, content in (("saved/model.ckpt-5.index", "index"), ("saved/checkpoint", "text"), ("k", "1"), ("x", "x")):
         (tmp_path / "artifacts" / name).write_text(content)
-    (path, size, sha256), text = restorable(tmp_path)
-    assert (path, size) == ("saved/model.ckpt-5.index", 5)
-    assert sha256.startswith("1bc04b5291c26a46")
-    assert text == ("saved/checkpoint", 4, "known")
+    assert restorable(tmp_path) == [
+        ("saved/model.ckpt-5.index", 5, "its own"),
+        ("saved/checkpoint", 4, "known"),
+    ]
     assert restorable(tmp_path / "none") == []
 
 

@@ -170,7 +170,7 @@ def test_a_state_of_an_older_version_has_no_budget() -> None:
     """It counts from the moment in which this controller gets the specification."""
     job = world()
     state = job.job.to_dict()
-    del state["cost_since"], state["reached"], state["reached_at"], state["removed_attempts"]
+    del state["cost_since"], state["reached"], state["reached_at"], state["former"]
     for name in ("budget", "cost_per_hour", "cost_before", "until"):
         del state["spec"][name]
     job.job = RunState.from_dict(json.loads(json.dumps(state)))

@@ -11,7 +11,7 @@ from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.record.log_segments import Stream
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import PREPARE
-from tfdeploy.agent.transport.rpc import CallError, CallObsolete, launcher_token, task_token
+from tfdeploy.agent.transport.rpc import CallError, CallObsolete, task_token
 
 __all__ = ["served"]
 
@@ -45,24 +45,20 @@ ADMIN_CALLS = [
     ("POST", "/dumps/arrived", {"number": 1, "known": []}),
 ]
 
-OWN, FORMER = task_token(TOKEN, "worker-0"), launcher_token(TOKEN)
-"""The token of worker-0's launcher, and that of all launchers of version 0.1.0."""
+OWN = task_token(TOKEN, "worker-0")
+"""The token of worker-0's launcher."""
 
 
-@pytest.mark.parametrize("token", [OWN, FORMER])
 @pytest.mark.parametrize(("method", "path", "data"), LAUNCHERS_CALLS)
-def test_a_launcher_may_report_and_send_its_output(
-    served: Served, token: str, method: str, path: str, data: Any
-) -> None:
+def test_a_launcher_may_report_and_send_its_output(served: Served, method: str, path: str, data: Any) -> None:
     served.controller.submit_run(plan(workers=2).run)
-    with served.client(token) as client:
+    with served.client(OWN) as client:
         client.call(method, path, body_of(data))
 
 
-@pytest.mark.parametrize("token", [OWN, FORMER])
 @pytest.mark.parametrize(("method", "path", "data"), ADMIN_CALLS)
-def test_a_launcher_may_do_nothing_else(served: Served, token: str, method: str, path: str, data: Any) -> None:
-    with served.client(token) as client, pytest.raises(CallError, match="403 the token of launchers"):
+def test_a_launcher_may_do_nothing_else(served: Served, method: str, path: str, data: Any) -> None:
+    with served.client(OWN) as client, pytest.raises(CallError, match="403 the token of launchers"):
         client.call(method, path, body_of(data))
 
 
@@ -76,19 +72,6 @@ def test_a_launcher_calls_for_no_other_task(served: Served, method: str, path: s
     ):
         client.call(method, path, body_of(data))
     assert record_of(served) == before
-
-
-@pytest.mark.parametrize(("method", "path", "data"), [*OF_A_TASK, *UPLOADS])
-def test_the_former_token_of_all_launchers_ends_with_the_first_call_of_a_task(
-    served: Served, method: str, path: str, data: Any
-) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    with served.client(OWN) as client, served.client(FORMER) as former:
-        client.call("GET", "/changes/0")
-        with pytest.raises(CallError, match="403 the token of launchers does not allow calls for worker-0"):
-            former.call(method, path, body_of(data))
-    with served.client(FORMER) as former:
-        former.json("POST", "/sync", {**REPORT, "hostname": "worker-1"})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +98,7 @@ def test_a_launcher_makes_no_run(served: Served, method: str, path: str, run_id:
 def test_a_launcher_makes_no_task(served: Served, hostname: str) -> None:
     served.controller.submit_run(plan(workers=2).run)
     before = record_of(served)
-    for token in (TOKEN, FORMER, task_token(TOKEN, hostname)):
+    for token in (TOKEN, task_token(TOKEN, hostname)):
         with served.client(token) as client:
             for method, end in (("GET", ""), ("PUT", "/stdout/0")):
                 with pytest.raises(CallError, match=r" 4(04|10) "):
@@ -190,13 +173,13 @@ def put_gaps(stream: Stream, count: int) -> None:
 
 def test_an_empty_token_file_is_no_token(served: Served, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("\n")
-    for token in ("", FORMER, OWN, launcher_token(""), task_token("", "worker-0")):
+    for token in ("", OWN, task_token("", "worker-0")):
         with served.client(token) as client, pytest.raises(CallError, match="403 the cluster's token is missing"):
             client.call("GET", "/stopped")
 
 
 @pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
-@pytest.mark.parametrize("token", [TOKEN, launcher_token(TOKEN), task_token(TOKEN, "worker-0")])
+@pytest.mark.parametrize("token", [TOKEN, task_token(TOKEN, "worker-0")])
 def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:
     with (
         served.client(shown.format(token)) as client,

@@ -24,13 +24,13 @@ from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
 from tfdeploy.agent.transport import rpc
-from tfdeploy.agent.transport.rpc import TOKEN_HEADER, CallError, launcher_token
+from tfdeploy.agent.transport.rpc import TOKEN_HEADER, CallError, task_token
 
 __all__ = ["served"]
 
 
 @pytest.mark.parametrize("content", ["", "\n", " \n ", None])
-@pytest.mark.parametrize("shown", ["", None, TOKEN, launcher_token(TOKEN), launcher_token("")])
+@pytest.mark.parametrize("shown", ["", None, TOKEN, task_token(TOKEN, "worker-0"), task_token("", "worker-0")])
 def test_a_token_file_that_is_torn_lets_nobody_in(
     served: Served, tmp_path: Path, content: str | None, shown: str | None
 ) -> None:

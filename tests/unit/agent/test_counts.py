@@ -19,7 +19,7 @@ from tfdeploy.agent.control.controller_server import Server, _ranges
 from tfdeploy.agent.record.log_lines import STDOUT, entry
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.sync import RUN
-from tfdeploy.agent.transport.rpc import Client, launcher_token
+from tfdeploy.agent.transport.rpc import Client, task_token
 from tfdeploy.backends.record_copy import RecordCopy
 
 SIZES = (10, 100, 1_000)
@@ -64,13 +64,13 @@ def _report(controller: Controller, launchers: list[Launcher]) -> None:
 
 
 @contextmanager
-def served(folder: Path, controller: Controller) -> Iterator[Client]:
-    """A launcher's connection to the controller."""
+def served(folder: Path, controller: Controller, hostname: str) -> Iterator[Client]:
+    """The connection of a task's launcher to the controller."""
     (folder / "token").write_text(TOKEN)
     server = Server(f"unix:{folder / 'socket'}", folder / "token", controller)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
-        with Client(f"unix:{folder / 'socket'}", launcher_token(TOKEN)) as client:
+        with Client(f"unix:{folder / 'socket'}", task_token(TOKEN, hostname)) as client:
             yield client
     finally:
         server.shutdown()
@@ -80,8 +80,8 @@ def served(folder: Path, controller: Controller) -> Iterator[Client]:
 @pytest.mark.parametrize("workers", SIZES)
 def test_a_report_of_a_running_program_costs_the_same_among_many_tasks(tmp_path: Path, workers: int) -> None:
     controller, launchers = running(tmp_path, workers)
-    with served(tmp_path, controller) as client:
-        for launcher in launchers[:10]:
+    for launcher in launchers[:10]:
+        with served(tmp_path, controller, launcher.hostname) as client:
             with counting() as acts:
                 answer = client.call("POST", "/sync", json.dumps(launcher.report().to_dict()).encode())
             assert acts.files(READ, tmp_path) == FILES_OF_A_REPORT

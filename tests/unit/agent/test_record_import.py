@@ -320,10 +320,10 @@ def _hashed(name: str, content: bytes) -> ManifestFile:
         ("other", "spec", {"id": "other", "tasks": ["../../x-0"], "jobs": {}}),
         ("other", "tasks", {"../x": {"hostname": "worker-0", "job": "worker", "index": 0}}),
         ("other", "tasks", {"worker-0": {"hostname": "../x", "job": "worker", "index": 0}}),
-        ("other", "removed_attempts", {"/x": 1}),
-        ("other", "last_seen", {"": 1.0}),
+        ("other", "former", {"/x": {"attempt": 1}}),
+        ("other", "former", {"": {"seen": 1.0}}),
         ("other", "tasks", []),
-        (SPEC.id, "removed", {"../x": "an-instance"}),
+        (SPEC.id, "former", {"../x": {"instance": "an-instance"}}),
     ],
 )
 def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(

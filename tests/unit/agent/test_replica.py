@@ -77,14 +77,13 @@ def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
     assert Replica(tmp_path, original.read).update(files) == []
 
 
-@pytest.mark.parametrize("digest", ["md5", "sha256"])
-def test_a_copy_with_another_hash_is_read_again(tmp_path: Path, digest: str) -> None:
+def test_a_copy_with_another_hash_is_read_again(tmp_path: Path) -> None:
     name = "runs/r/events.jsonl"
     original = Original()
     original.files = {name: b"hello"}
     (tmp_path / "runs/r").mkdir(parents=True)
     (tmp_path / name).write_bytes(b"XXXXX")
-    listed = RecordFile(name, 5, hashlib.new(digest, b"hello").hexdigest())
+    listed = RecordFile(name, 5, hashlib.sha256(b"hello").hexdigest())
     assert Replica(tmp_path, original.read).update([listed]) == []
     assert (tmp_path / name).read_bytes() == b"hello"
     original.files = {name: b"other"}

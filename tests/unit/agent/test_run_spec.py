@@ -22,7 +22,7 @@ def test_the_inputs_of_a_run_are_the_run(args: dict[str, Any]) -> None:
     run = plan(**args).run
     inputs = json.loads(json.dumps(run.to_inputs()))
     assert RunSpec.from_dict(inputs) == run
-    assert RunSpec.from_dict(json.loads(json.dumps(run.to_dict()))) == run, "as 0.1.0 has stored it"
+    assert RunSpec.from_dict(json.loads(json.dumps(run.to_dict()))) == run
 
 
 def test_the_inputs_have_no_defaults() -> None:

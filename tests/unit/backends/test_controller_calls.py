@@ -2,6 +2,7 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,11 +96,13 @@ def test_a_stop_waits_for_uploads_but_not_for_the_task_of_a_lost_machine_after_t
 CLUSTER = ClusterRef(backend="docker", project="p", stack="s", name="older", home="", id="abcdefghij", owner="somebody")
 
 
-@pytest.mark.parametrize("responses", [{"files": {"protocol": 9}}, {}])
-def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on(responses: dict[str, Any]) -> None:
+def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     record_copy = RecordCopy(CLUSTER)
     record_copy.record.save(running().job)
-    garbage = OlderController(**responses)
+    garbage = OlderController(files={"protocol": 9})
     with pytest.raises(CallError, match="another version of tfdeploy"):
         record_copy.update(garbage)
     record_copy.download(garbage)

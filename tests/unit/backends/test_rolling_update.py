@@ -18,7 +18,7 @@ from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.docker.swarm.services import Service, task_service
+from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.rolling_update import Position, StartFailure, TaskHistory, Turns, is_active, replace_task
@@ -142,6 +142,8 @@ def test_a_task_that_has_ended_is_not_active() -> None:
 class FakeSwarm:
     """A Swarm of one service with a fixed state."""
 
+    cluster = task_props()["cluster"]
+
     def __init__(self, state: EngineTask | None, failures: Iterator[int]) -> None:
         self.applied: list[Service] = []
         self._state = state
@@ -149,6 +151,9 @@ class FakeSwarm:
 
     def apply(self, desired: Service) -> None:
         self.applied.append(desired)
+
+    def secret(self, name: str, content: str) -> Reference:
+        return cast(Reference, task_props()["dependencies"]["launcher_token"])
 
     def history(self, _: str) -> TaskHistory:
         failures = range(next(self._failures))

@@ -238,11 +238,10 @@ class Controller:
         return {"sha256": self._imported}
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
-        """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues. Launchers of version
-        0.1.0 copy them from the folder."""
+        """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues."""
         folder = self._restored_folder(run_id)
         files = [file._asdict() for file in artifact_restore.restorable(folder)]
-        return {"folder": str(folder / "artifacts"), "is_own": folder.name == run_id, "files": files}
+        return {"is_own": folder.name == run_id, "files": files}
 
     def restored_file(self, run_id: str, path: str) -> Path:
         """One of these artifacts."""

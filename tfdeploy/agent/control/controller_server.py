@@ -19,7 +19,7 @@ import traceback
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, cast
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..launch import workdir
@@ -43,7 +43,6 @@ from ..transport.rpc import (
     TOKEN_HEADER,
     UNIX,
     hostname_of,
-    launcher_token,
     socket_path,
     task_token,
 )
@@ -81,7 +80,7 @@ class Caller(NamedTuple):
 
     role: str
     hostname: str = ""
-    """Of the task whose launcher calls; empty for the user, and for a launcher of version 0.1.0."""
+    """Of the task whose launcher calls; empty for the user."""
 
 
 class AllowedCall(NamedTuple):
@@ -354,7 +353,6 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             for route in [*_routes_of_launchers(controller), *_routes_of_users(controller)]
         ]
         self.connections = Connections()
-        self._with_own_token: Set[str] = set()
         if address.startswith(UNIX):
             self.address_family = socket.AF_UNIX
             with socket_path(address[len(UNIX) :]) as path:
@@ -374,22 +372,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if not token:
             return None
         hostname = hostname_of(shown)
-        expected = {Caller(ADMIN): token, Caller(LAUNCHER): launcher_token(token)}
-        if hostname:
-            expected = {Caller(LAUNCHER, hostname): task_token(token, hostname)}
-        credential = shown.encode("utf-8", "replace")
-        for caller, text in expected.items():
-            if hmac.compare_digest(credential, text.encode("utf-8", "replace")):
-                if hostname:
-                    self._with_own_token.add(hostname)
-                return caller
-        return None
+        expected = task_token(token, hostname) if hostname else token
+        is_right = hmac.compare_digest(shown.encode("utf-8", "replace"), expected.encode("utf-8", "replace"))
+        if not is_right:
+            return None
+        return Caller(LAUNCHER, hostname) if hostname else Caller(ADMIN)
 
     def allows(self, caller: Caller, hostname: str) -> bool:
-        """Whether a caller may call for this task. A launcher of version 0.1.0, which has the token of all launchers, may until the
-        task has a launcher with its own token."""
-        if caller.role == LAUNCHER and not caller.hostname:
-            return hostname not in self._with_own_token
+        """Whether a caller may call for this task."""
         return caller.role == ADMIN or caller.hostname == hostname
 
     def find(self, method: str, path: str) -> Tuple[Optional[AllowedCall], Tuple[str, ...], str]:

@@ -24,7 +24,7 @@ class ManifestFile:
     size: int
     version: str
     sha256: str = ""
-    """Empty where it is not known: version 0.1.0 has linked files."""
+    """Empty until it is stored."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _RESTORED = f"{OWN_FILES}restored.json"
 
 _CHECKPOINT = "checkpoint"
 _SECONDS = 120.0
-"""A call may hash files of several GiB, which version 0.1.0 has stored."""
+"""So long one call may take."""
 
 
 class RestorableFile(NamedTuple):
@@ -48,11 +48,7 @@ def restorable(run_folder: Path) -> List[RestorableFile]:
         OSError: the list of them cannot be read.
     """
     artifacts = [item for item in load_manifest(run_folder).artifacts if is_complete(run_folder, item)]
-    return [
-        RestorableFile(file.name, file.size, file.sha256 or sha256_of(run_folder / "artifacts" / file.name))
-        for artifact in artifacts
-        for file in artifact.files
-    ]
+    return [RestorableFile(file.name, file.size, file.sha256) for artifact in artifacts for file in artifact.files]
 
 
 def restored_path(folder: Path, path: str) -> Path:

@@ -135,7 +135,7 @@ class Stream:
 
     def drop_overlaps(self, sizes: Dict[int, int]) -> None:
         """In a copy, delete segments whose bytes are in others that the original has, with these sizes by their positions, and the
-        oldest beyond the limit. Copies of version 0.1.0 were divided in another way."""
+        oldest beyond the limit."""
         end = max(base + size for base, size in sizes.items())
         with self._lock:
             self._delete([base for base in self._bases() if base not in sizes and min(sizes) < base < end])

@@ -35,7 +35,7 @@ from .stored_artifact import LeftOut, StoredArtifact
 if TYPE_CHECKING:
     from .run_metrics import RunMetrics
 
-FORMAT = "2"
+FORMAT = "3"
 """The version of the record's format. Version 1 had events as sentences, and no file `format`."""
 
 
@@ -43,7 +43,7 @@ class RecordFormatError(Exception):
     """The record was written by another version of tfdeploy."""
 
     def __init__(self, folder: Path, version: str) -> None:
-        remedy = "Use the version of tfdeploy that wrote it, or move the folder away"
+        remedy = "Destroy its cluster with the version of tfdeploy that wrote it, or move the folder away"
         super().__init__(f"{folder}: its record has format {version}, and this version reads {FORMAT}. {remedy}.")
 
 

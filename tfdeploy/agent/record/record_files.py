@@ -32,7 +32,7 @@ _FOLDER_NAME = re.compile(_NAME)
 """Of a run or of a task."""
 
 _GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/(stdout|stderr|index)\.[0-9]{{1,18}}\.log)")
-_BY_HOSTNAME = ("tasks", "removed", "removed_attempts", "removed_generations", "last_seen")
+_BY_HOSTNAME = ("tasks", "former")
 """In the state of a run: what has a member for each task, or for each one that it had."""
 
 _RUN_DEPTH = 3

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ..files import append, digest_of, sha256_of, write_whole
+from ..files import append, sha256_of, write_whole
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -40,8 +40,6 @@ full ones, and 256 that lost output has ended (`log_segments`)."""
 
 _LEAST_BYTES = 256 << 20
 """So much output is copied by one update before it asks whether its time is over."""
-
-_MD5_DIGITS = 32
 
 _TRIES = 3
 """How often a file is fetched if its content does not have the hash of the list."""
@@ -240,9 +238,7 @@ def _newest(files: Iterable[RecordFile]) -> List[RecordFile]:
 
 
 def _has_hash(path: Path, expected: str, size: int) -> bool:
-    """Whether the first bytes of a file have this hash, or none is known. Buckets of version 0.1.0 have MD5 sums."""
-    if len(expected) == _MD5_DIGITS:
-        return expected == digest_of(path, hashlib.new("md5"), size)
+    """Whether the first bytes of a file have this hash, or none is known."""
     return not expected or expected == sha256_of(path, size)
 
 

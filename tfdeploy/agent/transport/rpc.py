@@ -61,14 +61,10 @@ INTERRUPTED_CODE = 143
 """The exit code of launcher and controller after a signal: the backend must restart them then."""
 
 
-def launcher_token(token: str) -> str:
-    """The token that all launchers of version 0.1.0 had: derived from the cluster's, which cannot be computed from it."""
-    return hmac.new(token.encode(), _LAUNCHERS, hashlib.sha256).hexdigest()
-
-
 def task_token(token: str, hostname: str) -> str:
     """The token of one task's launcher, which begins with the hostname. From it no other token can be computed."""
-    digest = hmac.new(launcher_token(token).encode(), hostname.encode("utf-8", "replace"), hashlib.sha256)
+    key = hmac.new(token.encode(), _LAUNCHERS, hashlib.sha256).hexdigest()
+    digest = hmac.new(key.encode(), hostname.encode("utf-8", "replace"), hashlib.sha256)
     return f"{hostname}:{digest.hexdigest()}"
 
 
@@ -78,8 +74,7 @@ def hostname_of(task_token: str) -> str:
 
 
 PROTOCOL = 2
-"""The version of these calls, which views and copies contain. An agent from before it was counted has 0. A newer tfdeploy observes,
-stops and destroys the clusters of an older agent."""
+"""The version of these calls, which views and copies contain."""
 
 
 class CallError(Exception):

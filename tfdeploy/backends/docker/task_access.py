@@ -1,9 +1,6 @@
 """Access to one task of a cluster on a Swarm: the contract is `backends.base.TaskAccess`."""
 
-import base64
-import io
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,7 +20,7 @@ from .engine.exec import ExecConnection, ExecStream
 from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
-from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service
+from .swarm.services import AGENT_COMMAND, TASK_FOLDER, Service
 from .swarm.swarm import Swarm
 from .task_runner import DockerTaskRunner
 from .volumes import exclusive_volumes, restart_effects
@@ -61,10 +58,7 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
 
     def replace(self, cluster: ClusterRef, hostname: str) -> None:
         """Replace its container, and remove the volumes that only it mounts."""
-        services = self._services(cluster, hostname)
-        volumes = exclusive_volumes(cluster, services, hostname)
-        if volumes:
-            _require_module(self._engine(cluster), services[hostname], "remove_volumes", hostname)
+        volumes = exclusive_volumes(cluster, self._services(cluster, hostname), hostname)
         self._restart(cluster, hostname, "replaced", volumes)
 
     def _restart(self, cluster: ClusterRef, hostname: str, action: str, volumes: Sequence[str]) -> None:
@@ -111,18 +105,15 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
     def command(
         self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
     ) -> ExecStream:
-        """In the container of the service; an agent of an earlier version knows nothing of the program."""
+        """In the container of the service."""
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
-        if _has_module(self._engine(cluster), service, "exec"):
-            words = [*AGENT_COMMAND, "exec", TASK_FOLDER, *words]
-        return ExecStream(engine, container, words, env, tty)
+        return ExecStream(engine, container, [*AGENT_COMMAND, "exec", TASK_FOLDER, *words], env, tty)
 
     def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
         """In the container of the service."""
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
-        _require_module(self._engine(cluster), service, "file_server", hostname)
         return ExecConnection(engine, container, [*AGENT_COMMAND, "file-server", TASK_FOLDER])
 
     def _container(self, cluster: ClusterRef, hostname: str, service: ServiceJson) -> tuple[Engine, str]:
@@ -157,7 +148,6 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
                 f"the controller of {cluster['name']} does not exist, and connections to tasks go through it. "
                 "`pulumi up --refresh` creates it again."
             )
-        _require_module(engine, services[CONTROLLER], "tcp_relay", CONTROLLER)
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
         return lambda: ExecConnection(engine, controller.container(), command)
 
@@ -215,22 +205,6 @@ def _start_again(swarm: Swarm, hostname: str, stopped: Service) -> None:
                     f"{hostname} was stopped and could not be started again: {error}. {remedy}."
                 ) from error
         time.sleep(_START_PAUSE)
-
-
-def _require_module(engine: Engine, service: ServiceJson, module: str, hostname: str) -> None:
-    if not _has_module(engine, service, module):
-        raise BackendError(f"the agent of {hostname} is older than this command. `pulumi up` updates it.")
-
-
-def _has_module(engine: Engine, service: ServiceJson, module: str) -> bool:
-    """Whether the agent of a service, which may be of an older version, has a module, in whatever folder."""
-    configs: Sequence[Mapping[str, Any]] = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Configs") or []
-    config_id = next((config["ConfigID"] for config in configs if config["File"]["Name"] == AGENT_FILE), None)
-    if config_id is None:
-        return False
-    data = engine.call(lambda api: api.inspect_config(config_id))["Spec"]["Data"]
-    names = zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
-    return f"{module}.py" in (name.rpartition("/")[2] for name in names)
 
 
 def usage_of(stats: Mapping[str, Any]) -> TaskUsage | None:

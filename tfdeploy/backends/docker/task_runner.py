@@ -1,17 +1,14 @@
 """Tasks as services of a Swarm: created, updated, deleted and observed through the manager's engine."""
 
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
 from ...agent.run_state import UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
-from ...errors import Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
-from ..container_runner import CONTROLLER_SECONDS, ContainerRunner
+from ..container_runner import ContainerRunner
 from . import cleanup
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
@@ -60,7 +57,6 @@ class DockerTaskRunner(ContainerRunner[Service]):
         super().__init__()
         self._observe_machines = observe_machines
         self.engine = engine
-        self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
     def controller(self, cluster: ClusterRef) -> ControllerClient:
@@ -123,7 +119,7 @@ class DockerTaskRunner(ContainerRunner[Service]):
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Update the service: in a rolling update while a run is active, otherwise at once."""
         cluster, hostname = props["cluster"], props["hostname"]
-        swarm, controller = self.objects(cluster), self.controller(cluster)
+        swarm = self.objects(cluster)
         desired = _task_service(swarm, props)
         existing = swarm.services().get(hostname)
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
@@ -132,40 +128,14 @@ class DockerTaskRunner(ContainerRunner[Service]):
         if not is_unchanged and self._unreachable_machines.recent(swarm.engine):
             self._confirm_end(swarm, hostname, old["machine"])
 
-        def former() -> Service:
-            self._replace_old_controller(swarm, controller, old, props)
-            return _task_service(swarm, old)
-
-        return self.update(props, desired, former, at_once)
-
-    def _replace_old_controller(
-        self, swarm: Swarm, controller: ControllerClient, old: TaskProps, props: TaskProps
-    ) -> None:
-        """A controller of version 0.1.0 does not know the tokens of tasks. A new one knows the token that launchers have until their
-        update."""
-        if "launcher_token" not in old["dependencies"]:
-            return
-        with self._controller_lock:
-            former = ""
-            with suppress(Unreachable):
-                former = controller.container()
-            if swarm.replace_agent(CONTROLLER, props["dependencies"]["agent"]):
-                controller_calls.wait_for(
-                    lambda: controller.container() != former and controller.json("GET", "/stopped"),
-                    f"the new controller of {swarm.cluster['name']} did not respond",
-                    CONTROLLER_SECONDS,
-                )
+        return self.update(props, desired, lambda: _task_service(swarm, old), at_once)
 
 
 def _task_service(swarm: Swarm, props: TaskProps) -> Service:
-    """The service of a task, with the secret of its token, which is created if it does not exist. In a state of version 0.1.0 all tasks
-    have one."""
-    dependencies = props["dependencies"]
-    if "launcher_token" not in dependencies:
-        token = task_token(props["token"], props["hostname"])
-        secret = swarm.secret(token_secret_name(swarm.cluster, props["hostname"], token), token)
-        dependencies = {**dependencies, "launcher_token": secret}
-    return task_service({**props, "dependencies": dependencies})
+    """The service of a task, with the secret of its token, which is created if it does not exist."""
+    token = task_token(props["token"], props["hostname"])
+    secret = swarm.secret(token_secret_name(swarm.cluster, props["hostname"], token), token)
+    return task_service({**props, "dependencies": {**props["dependencies"], "launcher_token": secret}})
 
 
 def checkpoint_machines(run: RunState | None) -> set[str]:

@@ -15,7 +15,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ...agent.record.record import FORMAT, RecordFormatError
-from ...agent.record.record_files import Range, RecordFile, RecordList, is_artifact, small_file
+from ...agent.record.record_files import Range, RecordList, is_artifact
 from ...agent.record.replica import Read
 from ...agent.run_state import RunState
 from ...errors import BackendError, SpecError
@@ -194,20 +194,12 @@ def download(cluster: ClusterRef) -> bool:
         if manifest is None or listed is None or manifest.ended or listed.at <= record_copy.record.last_alive():
             return changed
         read = _reader(bucket, manifest)
-        files = [_with_text(file, read) for file in listed.files]
-        missing = record_copy.follow(listed._replace(files=files), read)
+        missing = record_copy.follow(listed, read)
         lacking = [name for name in missing if not is_artifact(name)]
         if not lacking:
             return True
         time.sleep(_PAUSE)
     raise RecordIncomplete(f"{bucket.url}/{PREFIX}: {', '.join(lacking[:_SHOWN])} differs from the manifest")
-
-
-def _with_text(file: RecordFile, read: Read) -> RecordFile:
-    """A file of a list with its content, if it is a list of artifacts: version 0.1.0 has them as objects."""
-    if file.text is not None or is_artifact(file.name) or not file.name.endswith("/artifacts.json"):
-        return file
-    return small_file(file.name, read([Range(file.name, 0, file.size)])[0].decode(errors="replace"))
 
 
 def retire(cluster: ClusterRef, keep: bool) -> str:

@@ -17,7 +17,7 @@ from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.engine.engine import Engine as RealEngine
 from tfdeploy.backends.docker.swarm import nodes
 from tfdeploy.backends.docker.swarm.confirmed_end import FormerLauncher, wait_for_former_launcher
-from tfdeploy.backends.docker.swarm.services import Service, task_service
+from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError, NotFound
@@ -129,6 +129,10 @@ class Swarm:
         """The existing services."""
         labels = dict(task_service(task_props()).labels)
         return {hostname: {"Spec": {"Labels": labels}} for hostname in self._services}
+
+    def secret(self, name: str, content: str) -> Reference:
+        """That of a task's token."""
+        return cast(Reference, task_props()["dependencies"]["launcher_token"])
 
     def apply(self, desired: Service) -> None:
         """Create or update the service."""

@@ -1,15 +1,11 @@
 """What a container uses, from what an engine reports; and what its agent can do."""
 
-import base64
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from docker.errors import NotFound
 
-from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.swarm.services import AGENT_FILE
-from tfdeploy.backends.docker.task_access import _has_module, measure, usage_of
-from tfdeploy.backends.zipapp import application
+from tfdeploy.backends.docker.task_access import measure, usage_of
 from tfdeploy.errors import BackendError
 
 STATS: dict[str, Any] = {
@@ -51,14 +47,3 @@ def test_a_machine_out_of_reach_and_a_container_that_has_ended_leave_their_tasks
         return Measuring()
 
     assert list(measure({"worker-0": "a", "worker-1": "b"}, engine_of)) == ["worker-0"]
-
-
-@pytest.mark.parametrize("module", ["exec", "file_server", "remove_volumes", "tcp_relay", "not_there"])
-def test_an_agent_of_this_version_has_what_the_commands_need(module: str) -> None:
-    class Stored:
-        def call(self, _: Any) -> dict[str, Any]:
-            return {"Spec": {"Data": base64.b64encode(application()).decode()}}
-
-    configs = [{"ConfigID": "1", "File": {"Name": AGENT_FILE}}]
-    service = {"Spec": {"TaskTemplate": {"ContainerSpec": {"Configs": configs}}}}
-    assert _has_module(cast(Engine, Stored()), service, module) == (module != "not_there")

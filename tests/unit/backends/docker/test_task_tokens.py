@@ -1,4 +1,4 @@
-"""Each task gets its own token as a secret of the Swarm; an update from version 0.1.0 replaces the token that all tasks had."""
+"""Each task gets its own token as a secret of the Swarm."""
 
 import json
 from collections.abc import Callable
@@ -9,9 +9,8 @@ import pytest
 from docker.errors import APIError
 
 from tests.unit.props import CANARY, task_props
-from tfdeploy.agent.transport.rpc import hostname_of, launcher_token, task_token
-from tfdeploy.backends.base import CONTROLLER, TaskProps
-from tfdeploy.backends.docker import task_runner
+from tfdeploy.agent.transport.rpc import hostname_of, task_token
+from tfdeploy.backends.base import TaskProps
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
 from tfdeploy.backends.docker.swarm.services import TOKEN_FILE
@@ -58,7 +57,7 @@ def runner(api: Api) -> DockerTaskRunner:
 
 
 def props(hostname: str = "worker-1", **changed: Any) -> TaskProps:
-    """Of this version: the state has no token of a launcher."""
+    """As the state has them: without the token of its launcher."""
     own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
     return task_props(hostname=hostname, dependencies=own, **changed)
 
@@ -80,7 +79,7 @@ def test_each_task_mounts_its_own_token_and_no_other() -> None:
     assert len(contents) == 3
     assert all(labels[ID_LABEL] == props()["cluster"]["id"] for *_, labels in api.contents.values())
     shown = json.dumps([api.made, [*api.contents]])
-    assert not any(text in shown for text in (CANARY, launcher_token(CANARY), *contents.values()))
+    assert not any(text in shown for text in (CANARY, *contents.values()))
 
 
 def test_a_secret_that_exists_is_used_again() -> None:
@@ -101,44 +100,9 @@ def test_another_token_is_another_secret() -> None:
     assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 2
 
 
-@pytest.mark.parametrize("text", ["", "x", launcher_token(CANARY), CANARY])
+@pytest.mark.parametrize("text", ["", "x", CANARY])
 def test_other_tokens_name_no_task(text: str) -> None:
     assert hostname_of(text) == ""
-
-
-@pytest.mark.parametrize(("is_of_010", "replaced"), [(True, ["a2"]), (False, [])])
-def test_the_controller_of_010_is_updated_before_the_launchers(
-    monkeypatch: pytest.MonkeyPatch, is_of_010: bool, replaced: list[str]
-) -> None:
-    """It would refuse their tokens. It is updated once, however many tasks there are."""
-    updated: list[str] = []
-    present = "a1"
-
-    class Swarm:
-        cluster = props()["cluster"]
-
-        def replace_agent(self, hostname: str, agent: dict[str, str]) -> bool:
-            nonlocal present
-            assert hostname == CONTROLLER
-            if present == agent["id"]:
-                return False
-            present = agent["id"]
-            updated.append(present)
-            return True
-
-    class Controller:
-        def container(self) -> str:
-            return f"container of {present}"
-
-        def json(self, *_: Any) -> dict[str, bool]:
-            return {"stopped": False}
-
-    monkeypatch.setattr(task_runner, "CONTROLLER_SECONDS", 5.0)
-    old = task_props() if is_of_010 else props()
-    new = {**props(), "dependencies": {**props()["dependencies"], "agent": {"id": "a2", "name": "agent-2"}}}
-    for _ in range(3):
-        runner(Api())._replace_old_controller(cast(Any, Swarm()), cast(Any, Controller()), old, cast(TaskProps, new))
-    assert updated == replaced
 
 
 def test_a_service_never_gets_the_token_of_the_user() -> None:

@@ -31,6 +31,7 @@ from tfdeploy.backends.ec2.planner import Ec2Planner
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.planning import DependencyRequest
 from tfdeploy.errors import SpecError
+from tfdeploy.identity import with_format
 from tfdeploy.resources import CleanupProvider
 
 REGION, ACCOUNT, OTHER, THIRD = "eu-west-1", "123456789012", "210987654321", "321098765432"
@@ -274,6 +275,7 @@ def test_a_destroy_of_another_account_is_refused_by_the_state_alone(
         "place": {"id": OTHER, "name": ""},
         "token": "",
         "retain": {"volumes": False, "record": False},
+        **with_format({}),
     }
     with pytest.raises(SpecError, match=f"^mnist-{ID}: AWS: .*{OTHER}, but the credentials are of {ACCOUNT}") as error:
         provider.delete("mnist", props)

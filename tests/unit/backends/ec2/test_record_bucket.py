@@ -46,17 +46,14 @@ EMPTY = '{"spec": {"id": "r", "tasks": []}, "tasks": {}}'
 LOG = f"{RUN}/logs/worker-0/stdout.0.log"
 
 
-def written(
-    s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0, is_former: bool = False
-) -> None:
-    """What a machine puts there; `is_former`: with a watchdog of version 0.1.0, which lists other hashes."""
+def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0) -> None:
+    """What a machine puts there."""
     where = record_bucket.bucket_of(CLUSTER)
     account_bucket.create(where)
     files = {"record_id": life.encode(), **files}
-    texts = ("record_id", STATE) if is_former else ("record_id", STATE, f"{RUN}/artifacts.json")
-    make = hashlib.md5 if is_former else hashlib.sha256
+    texts = ("record_id", STATE, f"{RUN}/artifacts.json")
     listed = {
-        path: [len(data), make(data).hexdigest(), *([data.decode()] if path in texts else [])]
+        path: [len(data), hashlib.sha256(data).hexdigest(), *([data.decode()] if path in texts else [])]
         for path, data in files.items()
     }
     for path, data in files.items():
@@ -74,11 +71,10 @@ def at_home() -> dict[str, str]:
     return {name: path.read_text() for name, path in names.items() if name not in ("format", f"{RUN}/run_state.copy")}
 
 
-@pytest.mark.parametrize("is_former", [False, True])
-def test_the_copy_at_home_follows_what_is_newer(s3: Any, is_former: bool) -> None:
+def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
     assert not record_bucket.download(CLUSTER)
     assert at_home() == {}
-    written(s3, 100.0, {STATE: EMPTY.encode(), LOG: b"one"}, is_former=is_former)
+    written(s3, 100.0, {STATE: EMPTY.encode(), LOG: b"one"})
     assert record_bucket.download(CLUSTER)
     assert at_home() == {"record_id": "a1", STATE: EMPTY, LOG: "one", "alive": ""}
     assert RecordCopy(CLUSTER).record.last_alive() == 100.0
@@ -93,7 +89,7 @@ def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
     account_bucket.create(where)
     run = RunState(RunSpec(state, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
     texts = {"format": FORMAT, "current": state, f"runs/{state}/run_state.json": json.dumps(run.to_dict())}
-    files = {path: [len(text), hashlib.md5(text.encode()).hexdigest(), text] for path, text in texts.items()}
+    files = {path: [len(text), hashlib.sha256(text.encode()).hexdigest(), text] for path, text in texts.items()}
     manifest = {"record_id": record_id, "run": state, "result": None, "at": at, "files": files}
     s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
 
@@ -101,7 +97,7 @@ def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
 def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     listed_run(s3, 100.0, "first")
     monkeypatch.setattr(record_bucket, "FORMAT", "99")
-    with pytest.raises(RecordFormatError, match="its record has format 2, and this version reads"):
+    with pytest.raises(RecordFormatError, match="its record has format 3, and this version reads"):
         record_bucket.stored_run(CLUSTER)
 
 
@@ -163,12 +159,11 @@ def listed_artifacts(version: str, *names: str) -> bytes:
     return json.dumps(ArtifactList(artifacts).to_dict()).encode()
 
 
-@pytest.mark.parametrize("is_former", [False, True])
-def test_an_artifact_that_is_at_home_alone_stays(s3: Any, is_former: bool) -> None:
+def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
     text, folder = listed_artifacts("1", "one", "two"), f"{RUN}/artifacts"
-    written(s3, 100.0, {f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"}, is_former=is_former)
+    written(s3, 100.0, {f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"})
     record_bucket.download(CLUSTER)
-    written(s3, 200.0, {f"{folder}.json": text, f"{folder}/one": b"one", LOG: b"new"}, is_former=is_former)
+    written(s3, 200.0, {f"{folder}.json": text, f"{folder}/one": b"one", LOG: b"new"})
     record_bucket.download(CLUSTER)
     home = at_home()
     assert (home[f"{folder}/one"], home[f"{folder}/two"], home[LOG]) == ("one", "two", "new")

@@ -75,25 +75,6 @@ class Swarm:
             secrets = self.engine.call(lambda api: api.secrets(filters={"name": name}))
             return Reference(id=next(item["ID"] for item in secrets if item["Spec"]["Name"] == name), name=name)
 
-    def replace_agent(self, hostname: str, agent: Reference) -> bool:
-        """Have an existing service run this agent; whether it ran another one."""
-        is_replaced = False
-
-        def update() -> bool:
-            nonlocal is_replaced
-            service = self.services().get(hostname)
-            template = service["Spec"]["TaskTemplate"] if service else {"ContainerSpec": {"Configs": []}}
-            configs = template["ContainerSpec"]["Configs"]
-            if service is not None and configs and configs[0]["ConfigID"] != agent["id"]:
-                config = {**configs[0], "ConfigID": agent["id"], "ConfigName": agent["name"]}
-                container = {**template["ContainerSpec"], "Configs": [config]}
-                self._update(service, {**template, "ContainerSpec": container}, service["Spec"]["Labels"])
-                is_replaced = True
-            return True
-
-        retry_conflicts(hostname, update)
-        return is_replaced
-
     def create(self, desired: Service) -> None:
         """Create a service that does not exist, as far as the caller knows; update the one of that name where it does.
 
@@ -317,7 +298,7 @@ class Swarm:
 
 
 def _task_service(existing: ServiceJson) -> Service:
-    """The definition of an existing service of a task. Release 0.1.0 has created it in another mode."""
+    """The definition of an existing service of a task."""
     spec = existing["Spec"]
     return Service(spec["Name"], spec["Labels"], spec["TaskTemplate"], TASK_MODE)
 

@@ -1,4 +1,4 @@
-"""Types and names of resources are frozen since 0.1.0: Pulumi would delete what has another one, and create it again."""
+"""Types and names of resources are frozen: Pulumi would delete what has another one, and create it again."""
 
 from pathlib import Path
 
@@ -41,10 +41,10 @@ pulumi-python:dynamic/tfdeploy:Task mnist-worker-0
 pulumi:index:Stash mnist-id
 pulumi:providers:docker mnist-engine
 tfdeploy:index:TensorFlowCluster mnist"""
-"""What a cluster on EC2 registers; `docker` registers the same, without machines. Only 0.1.0 had `mnist-launcher-token`."""
+"""What a cluster on EC2 registers; `docker` registers the same, without machines."""
 
 
-def test_the_resources_of_a_cluster_have_the_types_and_names_of_0_1_0(tmp_path: Path) -> None:
+def test_the_resources_of_a_cluster_have_the_types_and_names_that_states_have(tmp_path: Path) -> None:
     container = {"registry": "registry.example.com/team"}
     resources = registered(tmp_path, workers=1, secrets={"KEY": "a"}, requirements=["a==1"], container=container)
     assert "\n".join(sorted(f"{item.kind} {item.name}" for item in resources)) == RESOURCES
