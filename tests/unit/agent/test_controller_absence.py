@@ -421,7 +421,6 @@ def test_a_launcher_reports_a_limited_number_of_ends(tmp_path: Path, monkeypatch
 
 
 def test_the_next_launcher_reads_an_end_without_an_attempt_and_an_attempt_without_an_end(tmp_path: Path) -> None:
-    """The file of version 0.1.0 has one attempt and its end."""
     (tmp_path / "exit.json").write_text(
         json.dumps(
             {

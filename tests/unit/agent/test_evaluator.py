@@ -9,7 +9,6 @@ from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import AT_BUDGET
 
 DEFAULT = 600.0
@@ -60,13 +59,9 @@ def test_an_evaluator_is_stopped_when_its_time_is_over() -> None:
     assert world.states() == f"{SUCCEEDED}stopped (run finished)"
 
 
-@pytest.mark.parametrize("end", ["no timeout", "a failure", "a stop", "a specification of 0.1.0"])
+@pytest.mark.parametrize("end", ["no timeout", "a failure", "a stop"])
 def test_an_evaluator_without_time_is_stopped_at_once(end: str) -> None:
     world = begun(**({"evaluator_timeout": "0"} if end == "no timeout" else {}))
-    if end.endswith("0.1.0"):
-        stored = world.job.spec.to_dict()
-        del stored["evaluator_timeout"]
-        world.job.spec = RunSpec.from_dict(stored)
     world.exit("worker-0", int(end == "a failure"))
     if end == "a stop":
         assert world.running() == "evaluator-0/1"
