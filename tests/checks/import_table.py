@@ -101,6 +101,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "report.html": (*BASE, "report", "agent.events", "agent.record.terminal_text", "agent.run_state"),
     "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
+        "identity",
         "code_archives",
         "receipts",
         "registry",
