@@ -1,61 +1,52 @@
-"""The code of the runs that were submitted from this computer: for `tfdeploy diff`, and for the submission itself.
+"""The code of the present run of each cluster that is updated from this computer: what its submission reads.
 
-The archives are in the user's state folder. An update stores the code of its run when the run is planned, and the submission reads it,
-because the folder may change meanwhile.
+An update stores the code of its run when the run is planned, because the folder may change meanwhile. A controller that was lost gets
+it again. The archives are in the user's state folder.
 """
 
 import io
+import shutil
 import zipfile
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from .agent.files import write_whole
 from .errors import BackendError
-from .paths import make_private, remove_oldest, state_folder
+from .paths import cluster_folder, make_private, state_folder
 
-_MAX_ARCHIVES, _MAX_BYTES = 200, 200 * 1024 * 1024
-"""How many archives are stored, and how many bytes of them; the oldest are deleted first. A larger one is not stored."""
-
-UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
+_UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
 """What reading a damaged archive raises."""
 
 
-def store(name: str, archive: bytes) -> None:
-    """Store a code archive under its content hash. A disk that is full or cannot be written is ignored."""
-    path = _path(name)
+def store(cluster: Mapping[str, object], name: str, archive: bytes, present: str = "") -> None:
+    """Store a code archive under its content hash. Of the others of this cluster, only that of the `present` run stays. A disk that is
+    full or cannot be written is ignored."""
+    folder = _folder(cluster)
     with suppress(OSError, BackendError):
-        if len(archive) <= _MAX_BYTES:
-            make_private(path.parent)
-            write_whole(path, archive, mode=0o600)
-            remove_oldest(path.parent, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
+        make_private(folder.parent)
+        make_private(folder)
+        write_whole(folder / f"{name}.zip", archive, mode=0o600)
+        for path in folder.glob("*.zip"):
+            if path.stem not in (name, present):
+                path.unlink(missing_ok=True)
 
 
-def find(name: str) -> Path | None:
-    """The path of the stored archive of this name; None if there is none."""
-    path = _path(name)
-    return path if path.exists() else None
-
-
-def load(name: str) -> bytes | None:
+def load(cluster: Mapping[str, object], name: str) -> bytes | None:
     """The stored archive of this name; None if there is none that is whole."""
     try:
-        archive = _path(name).read_bytes()
+        archive = (_folder(cluster) / f"{name}.zip").read_bytes()
         with zipfile.ZipFile(io.BytesIO(archive)) as files:
             return archive if files.testzip() is None else None
-    except UNREADABLE:
+    except _UNREADABLE:
         return None
 
 
-def size(name: str) -> tuple[int, int]:
-    """The number of files in a stored archive, and their size in bytes; 0 where there is none that can be read."""
-    try:
-        with zipfile.ZipFile(_path(name)) as archive:
-            sizes = [item.file_size for item in archive.infolist()]
-    except UNREADABLE:
-        return 0, 0
-    return len(sizes), sum(sizes)
+def delete(cluster: Mapping[str, object]) -> None:
+    """Delete the archives of a cluster that was destroyed."""
+    shutil.rmtree(_folder(cluster), ignore_errors=True)
 
 
-def _path(name: str) -> Path:
-    return state_folder() / "code" / f"{name}.zip"
+def _folder(cluster: Mapping[str, object]) -> Path:
+    return state_folder() / "code" / cluster_folder(cluster)

@@ -135,15 +135,3 @@ def output_files() -> list[Path]:
         except OSError:
             break
     return list(dict.fromkeys(files))
-
-
-def remove_oldest(folder: Path, pattern: str, count: int, size: float = float("inf")) -> None:
-    """Delete the oldest files beyond so many, and beyond so many bytes; and the folders that they leave empty."""
-    files = sorted(((path.stat(), path) for path in folder.glob(pattern)), key=lambda item: -item[0].st_mtime_ns)
-    total = 0
-    for place, (status, path) in enumerate(files):
-        total += status.st_size
-        if place >= count or total > size:
-            path.unlink(missing_ok=True)
-            with suppress(OSError):
-                path.parent.rmdir()

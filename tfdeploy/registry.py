@@ -18,9 +18,18 @@ from .agent.files import write_whole
 from .agent.json_data import JsonData
 from .backends.base import ClusterRef
 from .errors import SpecError
-from .paths import RECORDS_FOLDER, cluster_folder, make_private, pulumi_home, read_json, set_aside_at, state_folder
+from .paths import (
+    RECORDS_FOLDER,
+    cluster_folder,
+    cluster_state,
+    make_private,
+    pulumi_home,
+    read_json,
+    set_aside_at,
+    state_folder,
+)
 from .report.expected import ExpectedState
-from .spec.backends import BACKENDS
+from .spec.backends import BACKENDS, is_this_computer
 
 
 @dataclass(frozen=True)
@@ -172,6 +181,13 @@ def mark_destroyed(cluster: ClusterRef) -> None:
     entry = stored(cluster)
     if entry is not None and entry.cluster["backend"] == cluster["backend"]:
         write(replace(entry, ended=time.time()))
+
+
+def present_record(entry: Entry) -> Path:
+    """Where the record of a cluster that exists is on this computer; on other backends than `local`, its copy."""
+    cluster = entry.cluster
+    is_local = is_this_computer(cluster["backend"])
+    return (Path(cluster["home"]) if is_local else state_folder() / cluster_state(cluster)) / "record"
 
 
 def latest_record(entry: Entry) -> Path | None:

@@ -9,15 +9,12 @@ import hmac
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pulumi
 from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from . import identity, registry
-from .agent.run_spec import RunSpec
 from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner
 from .backends.load import load
 from .backends.stack_config import StackProvider, changed_inputs
@@ -30,9 +27,6 @@ if TYPE_CHECKING:
     from .backends.move import MovedRunProps
 
 Props = dict[str, Any]
-
-_OUTCOME_SECONDS = 10.0
-"""So long `pulumi destroy` reads metrics that nothing has read before."""
 
 
 def _runner(props: Mapping[str, Any]) -> TaskRunner:
@@ -109,6 +103,11 @@ class CleanupProvider(NamedProvider):
         if retained:
             print(f"{props['cluster']['name']}: {retained}")
         registry.mark_destroyed(props["cluster"])
+        entry = registry.stored(props["cluster"])
+        if entry is None or entry.ended:  # else the run continues at another place
+            from . import code_archives
+
+            code_archives.delete(props["cluster"])
 
 
 class TaskProvider(NamedProvider):
@@ -176,24 +175,11 @@ class RunProvider(NamedProvider):
             return
         plain = cast(RunProps, plain_values(props))
         _runner(plain).stop_run(plain)
-        entry = registry.stored(plain["cluster"])
-        if entry is None or entry.cluster["backend"] == plain["cluster"]["backend"]:  # else the run continues there
-            _store_outcomes(plain["cluster"])
 
 
 def _submit(props: RunProps) -> RunOutputs:
-    """Submit a run, with its record where that is at another place, and store its receipt."""
-    outputs = _submit_moved(cast("MovedRunProps", props)) if "moved_from" in props else _runner(props).submit_run(props)
-    entry = registry.stored(props["cluster"])
-    if entry is not None:
-        from . import code_archives, receipts
-
-        sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
-        spec = replace(RunSpec.from_dict(props["run"]), tasks=[])
-        code = code_archives.size(spec.code)
-        receipt = receipts.Receipt(entry.options, entry.versions, sizes, spec, *code)
-        receipts.write_submitted(props["cluster"], spec.id, receipt)
-    return outputs
+    """Submit a run, with its record where that is at another place."""
+    return _submit_moved(cast("MovedRunProps", props)) if "moved_from" in props else _runner(props).submit_run(props)
 
 
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
@@ -203,25 +189,10 @@ def _submit_moved(props: "MovedRunProps") -> RunOutputs:
 
     for sentence in move_record.import_record(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")
-    for former in props["moved_from"]:
-        _store_outcomes(former)
     outputs = _runner(props).submit_run(props)
     move_record.mark_moved(props)
     registry.confirm_move(props["cluster"])
     return outputs
-
-
-def _store_outcomes(cluster: ClusterRef) -> None:
-    """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
-    from . import receipts
-    from .agent.record.record import ViewRequest
-    from .report.run_outcomes import observed_source, store_outcomes
-
-    with suppress(Exception):
-        entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]
-        if entry is not None and not all(outcome is not None and outcome.is_final for outcome in outcomes):
-            observed = load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=1))
-            store_outcomes(observed_source(cluster, observed, entry.expected.metrics), _OUTCOME_SECONDS)
 
 
 def _final(props: Any) -> RunProps:

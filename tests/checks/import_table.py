@@ -13,7 +13,6 @@ SHARED_BY_BACKENDS = (
     "outputs",
     "component.plugin_exit",
     "code_archives",
-    "receipts",
     "component.tracebacks",
     "backends.backend",
     "backends.base",
@@ -56,7 +55,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "component.plugin_exit": ("component.tracebacks",),
     "units": (),
     "paths": ("errors", "agent.files"),
-    "receipts": (*BASE, "agent.run_spec"),
     "code_archives": ("errors", "paths", "agent.files"),
     "spec": (
         *BASE,
@@ -89,7 +87,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "report": (
         *BASE,
         "outputs",
-        "receipts",
         "report",
         "backends.backend",
         "backends.base",
@@ -103,7 +100,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "resources": (
         "identity",
         "code_archives",
-        "receipts",
         "registry",
         "backends.base",
         "backends.load",
@@ -113,7 +109,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.stack_config",
         "backends.state_values",
         "plan.replacement",
-        "report.run_outcomes",
         "report.stored_progress",
         "spec.arg_reader",
         "spec.environment",
@@ -208,7 +203,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "cli",
         "outputs",
         "code_archives",
-        "receipts",
         "registry",
         "report",
         "backends.base",

@@ -26,10 +26,10 @@ def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, 
     names, addresses = (tab.texts(f"[aria-label=Endpoints] tbody {cell}") for cell in ("th", "td"))
     (shown,) = tfdeploy(training, "status", "--json").data
     assert dict(zip(names, addresses, strict=True)) == shown["endpoints"]
-    names, values = (tab.texts(f"[aria-label=Receipt] tbody {cell}") for cell in ("th", "td"))
-    receipt = dict(zip(names, values, strict=True))
-    assert receipt["command"] == "python train.py --train_steps=999999"
-    assert receipt["tasks"] == "ps: 1, worker: 2"
+    names, values = (tab.texts(f"[aria-label=Run] tbody {cell}") for cell in ("th", "td"))
+    submitted = dict(zip(names, values, strict=True))
+    assert submitted["command"] == "python train.py --train_steps=999999"
+    assert submitted["tasks"] == "ps: 1, worker: 2"
     assert tab.requested() == [(training.program / "live.html").as_uri()]
     tab.close()
 

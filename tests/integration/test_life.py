@@ -54,15 +54,17 @@ def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> Non
     assert project.counts()["worker-1"] == 4
     project.destroy()
     runs = tfdeploy(project, "runs", "--json").data
-    assert [row["changed"] for row in runs] == [["run_id"], ["command", "code"], ["command"], None]
+    assert [row["changed"] for row in runs] == [["image, run_id or a secret"], ["command", "code"], ["command"], None]
     assert {row["result"] for row in runs} == {"succeeded"}
     difference = tfdeploy(project, "diff", runs[2]["run"], runs[1]["run"], "--json").data
-    assert [change["path"] for change in difference["code"]] == ["train.py"]
-    assert difference["code"][0]["diff"].endswith("\n+# changed")
+    assert difference["changed"] == ["command", "code"]
+    assert [row["name"] for row in difference["arguments"]] == ["command"]
     file = project.program / "diff.html"
     assert tfdeploy(project, "diff", "--html", str(file), "--json").data["bytes"] == len(file.read_bytes())
-    shutil.rmtree(Path(project.env["XDG_STATE_HOME"], "tfdeploy", "retained"))
-    assert tfdeploy(project, "runs", "--json").data == runs, "the receipts are left"
+    state = Path(project.env["XDG_STATE_HOME"], "tfdeploy")
+    assert not list((state / "code").glob("*")), "the code of a destroyed cluster"
+    shutil.rmtree(state / "retained")
+    assert tfdeploy(project, "runs", "--json").data == []
 
 
 def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Project) -> None:

@@ -73,7 +73,6 @@ def test_a_run_moves_there_and_back_and_nothing_is_left_behind(project: MovingPr
     ]
     assert [run["run"] for run in project.listed("runs")] == [first]
     assert project.shown()["state"] == "running"
-    assert len(list((project.folder / "state/tfdeploy/receipts").glob("*/*.json"))) == 1
     retained = list((project.folder / "state/tfdeploy/retained").glob("*/*"))
     assert len(retained) == 2, "each place that was left"
     assert all((archive / "train").exists() for archive in retained), (

@@ -85,7 +85,6 @@ LOADED = [
         "from tfdeploy.cli.commands import status, logs, ls; import tfdeploy.backends.local.task_runner",
         (
             *SLOW,
-            "tfdeploy.receipts",
             "tfdeploy.agent.sync",
             "tfdeploy.agent.settings",
             "tfdeploy.agent.record.artifacts",
@@ -94,7 +93,6 @@ LOADED = [
             "tfdeploy.backends.zipapp",
             "tfdeploy.backends.move",
             "tfdeploy.report.diagnosis",
-            "tfdeploy.report.run_outcomes",
             "packaging",
             "pathspec",
             "tfdeploy.plan",

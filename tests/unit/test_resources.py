@@ -1,6 +1,5 @@
-"""The final id of a run with secret variables, what the update refuses that only it knows, and the receipts of runs."""
+"""The final id of a run with secret variables, what the update refuses that only it knows, and what is submitted where."""
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,14 +8,9 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tests.unit.report.test_run_history import BASE, finished
-from tests.unit.report.test_update_wait import sight
-from tests.unit.simulation import World
-from tfdeploy import identity, receipts, registry, resources
-from tfdeploy.agent.record.record import Record
+from tfdeploy import identity, registry, resources
 from tfdeploy.backends import move_record
-from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
-from tfdeploy.errors import SpecError, Unreachable
+from tfdeploy.errors import SpecError
 from tfdeploy.report.expected import expected_state
 from tfdeploy.resources import CleanupProvider, RunProvider, TaskProvider, _final
 from tfdeploy.spec.environment import SecretText
@@ -50,11 +44,13 @@ def test_an_output_that_is_not_a_valid_secret_is_refused_without_showing_it(secr
     assert CANARY not in str(refusal.value)
 
 
-class Runner:
-    """A backend's task runner that shows one state, and notes what is asked of it."""
+BASE: dict[str, Any] = {"ps": 1, "workers": 2}
 
-    def __init__(self, shown: ObservedState) -> None:
-        self.shown = shown
+
+class Runner:
+    """A backend's task runner that notes what is asked of it."""
+
+    def __init__(self) -> None:
         self.calls: list[str] = []
 
     def submit_run(self, props: Any) -> dict[str, str]:
@@ -68,26 +64,14 @@ class Runner:
     def stop_run(self, props: Any) -> None:
         self.calls.append("stop")
 
-    def observe(self, cluster: Any, token: str, query: Any) -> ObservedState:
-        self.calls.append("observe")
-        if not self.shown.record_folder:
-            raise Unreachable("the engine does not respond")
-        return self.shown
-
 
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    """That of a cluster whose run has ended, on a machine that costs $1 an hour."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    state = finished(1_000.0, code="code")
-    Record(tmp_path / "record").save(state)
-    world = World(**BASE)
-    world.job = state
-    billed = ObservedCost(billed=[(0.0, 9_000.0, 1.0)])
-    made = Runner(replace(sight(world), record_folder=str(tmp_path / "record"), machines=ObservedMachines(cost=billed)))
+    made = Runner()
     monkeypatch.setattr(resources, "load", lambda backend: SimpleNamespace(runner=made))
     expected = expected_state(plan(**BASE), spec(**BASE))
-    registry.write(registry.Entry(cluster_ref(), "/program", expected, {"workers": "2"}, {"python": "3.11.7"}))
+    registry.write(registry.Entry(cluster_ref(), "/program", expected))
     return made
 
 
@@ -96,46 +80,12 @@ def props(**args: Any) -> dict[str, Any]:
     return identity.with_format({"cluster": cluster_ref(), "token": "t" * 32, "run": run, "secrets": {}})
 
 
-def test_the_receipt_of_a_run_is_stored_when_it_is_submitted_and_its_cost_before_the_machines_are_deleted(
-    runner: Runner,
-) -> None:
+def test_a_run_that_moves_is_submitted_after_its_record(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     run = props(code="code")
-    RunProvider().create(run)
-    receipt = receipts.read(cluster_ref(), run["run"]["id"])
-    assert receipt is not None
-    assert (receipt.options, receipt.outcome) == ({"workers": "2"}, None)
-    assert receipt.spec is not None
-    assert (receipt.spec.command, receipt.spec.tasks) == (run["run"]["command"], [])
-    RunProvider().delete("", run)
-    receipt = receipts.read(cluster_ref(), run["run"]["id"])
-    assert receipt is not None
-    assert receipt.outcome is not None
-    assert (receipt.outcome.result, receipt.outcome.cost) == ("succeeded", 0.025)
-    RunProvider().delete("", run)
-    assert runner.calls == ["submit", "stop", "observe", "stop"], "all is known: it is not observed again"
-
-
-def test_what_a_run_cost_is_stored_before_it_is_submitted_at_another_place(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = props(code="code")
-    RunProvider().create(run)
     monkeypatch.setattr(move_record, "import_record", runner.import_record)
     monkeypatch.setattr(move_record, "mark_moved", lambda _: runner.calls.append("mark"))
     RunProvider().update("", run, {**run, "moved_from": [cluster_ref()]})
-    assert runner.calls == ["submit", "import", "observe", "submit", "mark"]
-    receipt = receipts.read(cluster_ref(), run["run"]["id"])
-    assert receipt is not None
-    assert receipt.outcome is not None
-    assert receipt.outcome.cost == 0.025
-
-
-def test_destroy_does_not_need_the_receipts(runner: Runner) -> None:
-    run = props(code="code")
-    RunProvider().create(run)
-    runner.shown = replace(runner.shown, record_folder="")
-    RunProvider().delete("", run)
-    assert runner.calls == ["submit", "stop", "observe"]
+    assert runner.calls == ["import", "submit", "mark"]
 
 
 def test_another_run_alone_changes_no_task() -> None:
@@ -169,7 +119,6 @@ def own(kind: str, **args: Any) -> dict[str, Any]:
 def deleted(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is deleted at the place; the provider's process is new."""
     monkeypatch.setattr(resources, "_declared", {})
-    monkeypatch.setattr(resources, "_store_outcomes", lambda _: None)
     monkeypatch.setattr(resources, "load", lambda _: SimpleNamespace(runner=runner, machine_provider=None))
     calls: list[str] = []
     runner.stop_run = lambda props: calls.append("Run")  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.clusters import cluster_ref
 from tests.unit.simulation import World
 from tfdeploy import code_archives
 from tfdeploy.agent.run_spec import RunSpec
@@ -14,11 +15,13 @@ from tfdeploy.backends import controller_calls
 from tfdeploy.component import shipped_code
 from tfdeploy.errors import BackendError
 
+CLUSTER = cluster_ref()
+
 
 def submitted(folder: Path, code: str) -> str:
     """The program in the archive that is submitted."""
     props: Any = {
-        "cluster": {"id": "abc", "name": "mnist"},
+        "cluster": CLUSTER,
         "run": {"code": code},
         "code_folder": str(folder),
         "code_without": [],
@@ -38,14 +41,12 @@ def test_the_code_of_a_new_run_is_that_of_the_plan_although_the_folder_changes(
     run = RunSpec("0123", [], {}, code=code.name)
     current = World(workers=1).job
     current.spec = run
-    shipped_code.store(code, run, current)
+    shipped_code.store(CLUSTER, code, run, current)
     assert not (tmp_path / "state").exists(), "the record has the run"
-    shipped_code.store(code, run, None)
+    shipped_code.store(CLUSTER, code, run, None)
     (folder / "train.py").write_text("changed")
     assert submitted(folder, code.name) == "original"
-    stored = code_archives.find(code.name)
-    assert stored is not None
-    stored.unlink()
+    code_archives.delete(CLUSTER)
     with pytest.raises(BackendError, match="was changed after the plan was made"):
         submitted(folder, code.name)
 

@@ -279,7 +279,7 @@ def _archive(props: RunProps) -> bytes:
     """
     from .. import code_archives  # the command ships nothing
 
-    stored = code_archives.load(props["run"]["code"])
+    stored = code_archives.load(props["cluster"], props["run"]["code"])
     if stored is not None:
         return stored
     from ..plan import code_bundle  # takes long to load
@@ -289,7 +289,7 @@ def _archive(props: RunProps) -> bytes:
     if bundle.name != props["run"]["code"]:
         raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
     archive = code_bundle.archive(bundle)
-    code_archives.store(bundle.name, archive)
+    code_archives.store(props["cluster"], bundle.name, archive)
     return archive
 
 

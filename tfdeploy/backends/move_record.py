@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .. import receipts
 from ..agent.record import record_import
 from ..agent.record.record import ViewRequest
 from ..agent.record.record_import import ImportRequest
@@ -71,10 +70,9 @@ _STOP_SECONDS = 60.0
 
 
 def mark_moved(props: MovedRunProps) -> None:
-    """Store at the other places that the record is here now. Receipts of its runs are open again."""
+    """Store at the other places that the record is here now."""
     for cluster in props["moved_from"]:
         mover(cluster["backend"]).mark_moved(cluster, props["cluster"]["backend"])
-    receipts.reopen(props["cluster"], props["run"]["id"])
 
 
 def mover(backend: str) -> RunMover:

@@ -57,7 +57,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("explain", "Explain problems and how to fix them."),
         Verb("ls", "Show all your clusters, or what belongs to no stack.", without=frozenset({"cwd"}), wide=True),
         Verb("runs", "Show the runs of a cluster, the newest first.", wide=True),
-        Verb("diff", "Compare two runs by results, arguments and code."),
+        Verb("diff", "Compare two runs by results and arguments."),
         Verb("top", "Show the processors and memory that each task uses.", wide=True, is_listed=False),
         Verb("dump", "Show what each task does now, with Python stacks.", wide=True),
         Verb("report", "Write an HTML page about the cluster."),

@@ -37,14 +37,14 @@ def hostnames(options: Mapping[str, Any], incomplete: str) -> list[str]:
 
 @_without_warnings()
 def sources(options: Mapping[str, Any], incomplete: str) -> list[str]:
-    """What `cp` copies from: tasks of the selected clusters, and the runs that were submitted from this computer."""
-    from .. import receipts, registry
+    """What `cp` copies from: tasks of the selected clusters, and the runs in the records on this computer."""
+    from ..agent.record.record import Record
+    from ..registry import present_record, stored_records
 
     entries = _entries(options)
     tasks = [f"{task.hostname}:" for entry in entries for task in entry.expected.tasks]
-    keys = {entry.stack_key for entry in entries}
-    earlier = [entry for entry in registry.entries() if entry.stack_key in keys]
-    runs = [f"run:{run_id}/" for entry in earlier for run_id in receipts.read_all(entry.cluster)]
+    folders = [folder for entry in entries for folder in (present_record(entry), *stored_records(entry))]
+    runs = [f"run:{run_id}/" for folder in folders for run_id in Record(folder).runs()]
     return [name for name in dict.fromkeys([*tasks, *runs]) if name.startswith(incomplete)]
 
 

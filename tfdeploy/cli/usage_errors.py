@@ -14,7 +14,7 @@ _OUTPUT = "`tfdeploy logs -f` prints what the tasks print"
 _SCALE = "`pulumi config set tfdeploy:workers 3` and `pulumi up` change the number of workers"
 _CONTINUE = "`pulumi config set tfdeploy:resume_from RUN` and `pulumi up` continue a run"
 _CHECK = "`tfdeploy doctor` checks what is installed, `tfdeploy explain` what is wrong with a cluster"
-_COSTS = "`tfdeploy ls -o wide` shows what clusters cost, `tfdeploy runs` what runs did"
+_COSTS = "`tfdeploy ls -o wide` shows what clusters cost"
 _PULUMI = "use `pulumi {}`"
 
 HABITS: dict[str, str] = {

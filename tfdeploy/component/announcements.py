@@ -44,7 +44,7 @@ def print_preview(declaration: Declaration) -> None:
     unknown = [f"`{item.what}` is known after the update" for item in declaration.unknown]
     notices = declaration.bundle.notices if declaration.bundle else ()
     progress = _progress_lines(declaration)
-    files = shipped_code.changed_files(declaration.bundle, declaration.inventory.run)
+    files = shipped_code.changed_files(declaration.cluster, declaration.bundle, declaration.inventory.run)
     changes += [f"  code: {files}"] if files else []
     details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes]
     details += [*notices, *retained, *progress]

@@ -180,7 +180,7 @@ def _register(
     else:
         with _errors_as_sentences(name):
             registry.write_for_update(registry_entry(declaration))
-            shipped_code.store(declaration.bundle, plan.run, declaration.inventory.run)
+            shipped_code.store(declaration.cluster, declaration.bundle, plan.run, declaration.inventory.run)
         print_notices(declaration)
         submitted = report_installation(declaration, component)
         for archive in expired_archives(declaration):

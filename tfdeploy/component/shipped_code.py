@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -69,14 +69,14 @@ def output_warnings(code: "Bundle | None") -> list[str]:
     return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
 
 
-def changed_files(code: "Bundle | None", current: RunState | None) -> str:
+def changed_files(cluster: Mapping[str, object], code: "Bundle | None", current: RunState | None) -> str:
     """How the code differs from that of the current run; empty where it does not, and where that code is not stored here."""
     if code is None or current is None or current.spec.code in ("", code.name):
         return ""
     from .. import code_archives
     from ..plan.code_bundle import changed_files as changed
 
-    earlier = code_archives.load(current.spec.code)
+    earlier = code_archives.load(cluster, current.spec.code)
     with suppress(OSError, BadZipFile):
         return changed(code, earlier) if earlier is not None else ""
     return ""
@@ -147,11 +147,11 @@ def _program_exists(spec: ClusterSpec, program: str) -> bool:
     return bool(spec.requirements) or shutil.which(program, path=path) is not None
 
 
-def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:
+def store(cluster: Mapping[str, object], code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:
     """Store the code of a new run, from where its submission reads it: the folder may change meanwhile."""
     if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
         return
     from .. import code_archives
     from ..plan.code_bundle import archive
 
-    code_archives.store(code.name, archive(code))
+    code_archives.store(cluster, code.name, archive(code), current.spec.code if current else "")

@@ -34,7 +34,6 @@ from .program_problems import is_noise
 from .progress import Training, goal, progress_text, read_progress
 from .report import Report, report
 from .run_history import checkpoint_step
-from .run_outcomes import observed_source, store_outcomes
 from .summary import next_steps, progress_of, summary
 from .tables import screen_text
 from .update_failure import fail_update
@@ -47,9 +46,6 @@ _PAUSE_FACTOR = 10.0
 on Docker, when each started a command, one each second took 7 % of it (docs/decisions/speed.md)."""
 
 _PROGRESS_LINES = 20
-_OUTCOME_SECONDS = 2.0
-"""So long an update reads metrics of earlier runs that nothing has read before."""
-
 _ARRIVAL_SECONDS = 600.0
 """So long an update waits at least for a run that has moved to train: until then both places exist."""
 
@@ -83,8 +79,6 @@ class Watch:
     """What was printed while the update waited: each sentence once."""
     trouble: Trouble = field(default_factory=Trouble)
     """Why the cluster has not been observable for a while."""
-    _has_outcomes: bool = False
-    """Whether the outcomes of earlier runs were stored."""
 
     def look(self) -> Report:
         """The present report.
@@ -102,9 +96,6 @@ class Watch:
         is_open = observed_state.missing and not latest.decided
         self.missing = " ".join(trouble_of(observed_state, self.backend.heal_command)) if is_open else ""
         self.is_gone = self.trouble.is_final and not latest.decided
-        if not self.is_preview and (latest.finished or not self._has_outcomes):
-            self._has_outcomes = True
-            store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
         return latest
 
 

@@ -21,13 +21,10 @@ class BackendEntry(NamedTuple):
     are processes of this computer: then there is no other place, and clusters are folders of the user's state folder."""
 
     packages: tuple[str, ...] = ()
-    """The packages of Python that it uses, whose versions a receipt has."""
+    """The packages of Python that it uses, whose versions the report has."""
 
     has_users_of_this_computer: bool = False
     """Whether the number of a user of this computer is that of the same user there."""
-
-    is_billed: bool = False
-    """Whether its machines cost money."""
 
     loses_machines_from: int = 0
     """With so many machines or more, one can be lost while the record stays, and another takes its place. 0: never."""
@@ -64,7 +61,6 @@ BACKENDS: dict[str, BackendEntry] = {
         ("container", "ec2"),
         configured_place=_ec2_place,
         packages=("pulumi-aws",),
-        is_billed=True,
         loses_machines_from=1,
     ),
     "kubernetes": BackendEntry(

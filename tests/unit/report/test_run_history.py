@@ -1,18 +1,17 @@
 """The runs of a cluster as a table: when, how long, what had changed, and how they ended."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clusters import ID
 from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.receipts import Receipt
-from tfdeploy.report.run_diff import compared
+from tfdeploy.report.run_diff import RunDiff
 from tfdeploy.report.run_history import (
     OTHER_CONTENT,
     UNFINISHED,
@@ -20,7 +19,7 @@ from tfdeploy.report.run_history import (
     changes,
     columns,
     outcome_of,
-    receipt_facts,
+    run_facts,
     summaries,
 )
 
@@ -41,9 +40,11 @@ BASE: dict[str, Any] = {"ps": 1, "workers": 2}
         ({"flags": "never"}, ["flags"]),
         ({"elastic": {"max": 4}}, ["elastic"]),
         ({"worker_timeout": "5m"}, ["worker_timeout"]),
+        ({"artifacts": ["best*"]}, ["artifacts"]),
+        ({"jobs": {"worker": {"restart": {"maximum": 7}}}}, ["worker restart"]),
         ({"run_id": "again"}, [OTHER_CONTENT]),
-        ({"run_id": "again", "worker_timeout": "5m"}, ["worker_timeout", OTHER_CONTENT]),
-        ({"run_id": "again", "stop_grace_period": "1m"}, ["stop_grace_period", OTHER_CONTENT]),
+        ({"run_id": "again", "worker_timeout": "5m"}, [OTHER_CONTENT, "worker_timeout"]),
+        ({"run_id": "again", "stop_grace_period": "1m"}, [OTHER_CONTENT, "stop_grace_period"]),
     ],
 )
 def test_changes_are_named(args: dict[str, Any], expected: list[str]) -> None:
@@ -53,18 +54,6 @@ def test_changes_are_named(args: dict[str, Any], expected: list[str]) -> None:
 def test_another_rule_of_success_is_named_although_the_run_is_the_same() -> None:
     older, newer = (submitted(**BASE, success=rule) for rule in ("worker-0", "all-workers"))
     assert (older.spec.id, changes(older, newer)) == (newer.spec.id, ["success"])
-
-
-def test_what_receipts_have_is_named_too() -> None:
-    before = Receipt({"workers": "2", "ec2": '{"spot": true, "efs": "new"}'}, {"python": "3.11.7"}, {"c7i.large": 2})
-    after = Receipt(
-        {"workers": "3", "ec2": '{"efs": "new"}', "run_id": "again"},
-        {"python": "3.11.7", "tensorflow": "2.21.0"},
-        {"c7i.large": 2, "g6.xlarge": 1},
-    )
-    older = replace(submitted(**BASE), receipt=before)
-    newer = replace(submitted(**BASE, run_id="again"), receipt=after)
-    assert changes(older, newer) == ["ec2.spot", "run_id", "0 -> 1 g6.xlarge", "tensorflow none -> 2.21.0"]
 
 
 def submitted(**args: Any) -> StoredRun:
@@ -83,7 +72,7 @@ def finished(at: float, **args: Any) -> RunState:
 
 def stored(state: RunState, accuracy: str | None = "0.950", is_current: bool = False, **more: Any) -> StoredRun:
     went = outcome_of(state, {"accuracy": accuracy}, is_current)
-    run = StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", ID, "local", state.spec, went, is_current=is_current)
+    run = StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", "local", state.spec, went, Path("/record"), is_current)
     return replace(run, **more)
 
 
@@ -100,7 +89,6 @@ def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> N
         "changed": "first run",
         "result": "succeeded",
         "accuracy": "0.95",
-        "cost": "",
     }
     assert rows[0].to_dict()["metrics"] == {"accuracy": 0.95}
     assert rows[0].to_dict()["tasks"] == {"ps": 1, "worker": 2}
@@ -126,7 +114,6 @@ def test_a_run_without_a_result_is_running_or_unfinished() -> None:
         "changed": "first run",
         "result": "running",
         "accuracy": "",
-        "cost": "",
     }
     assert (replaced.outcome.result, replaced.outcome.ended) == (UNFINISHED, 1_000.0)
 
@@ -161,57 +148,30 @@ def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
     assert stored(world.job).outcome.tasks == {"gpu_worker": 2}
 
 
-def test_the_cost_is_the_last_column_where_one_is_known() -> None:
-    first, second = stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}))
-    paid = replace(second, outcome=replace(second.outcome, cost=0.0832, steps_per_second=41.25))
-    assert "cost" not in columns(summaries([first, second]), False)
-    rows = summaries([first, paid])
-    assert columns(rows, False)[-2:] == ["accuracy", "cost"]
-    assert [row.cells(9_000.0)["cost"] for row in rows] == ["$0.0832", ""]
-    assert [(row.to_dict()["cost_usd"], row.to_dict()["steps_per_second"]) for row in rows] == [
-        (0.0832, 41.25),
-        (None, None),
-    ]
-
-
 def test_a_metric_with_the_name_of_a_column_has_one_of_its_own() -> None:
     run = stored(finished(1_000.0))
-    metrics = {"cost": "0.31", "tasks": "7", "accuracy": "0.95"}
-    rows = summaries([replace(run, outcome=replace(run.outcome, metrics=metrics, cost=0.08))])
-    assert columns(rows, False)[-4:] == ["metric cost", "metric tasks", "accuracy", "cost"]
-    cells = rows[0].cells(9_000.0)
-    assert (cells["metric cost"], cells["metric tasks"], cells["cost"]) == ("0.31", "7", "$0.08")
-    side_by_side = {name: older for name, older, _ in compared(rows[0], rows[0], 9_000.0)}
-    assert (side_by_side["metric cost"], side_by_side["tasks"]) == ("0.31", "ps: 1, worker: 2")
+    metrics = {"where": "0.31", "tasks": "7", "accuracy": "0.95"}
+    (row,) = summaries([replace(run, outcome=replace(run.outcome, metrics=metrics))])
+    assert columns([row], False)[-3:] == ["metric where", "metric tasks", "accuracy"]
+    cells = row.cells(9_000.0)
+    assert (cells["metric where"], cells["metric tasks"], cells["where"]) == ("0.31", "7", "local")
+    side_by_side = {name: older for name, older, _ in RunDiff(row, row).compared(9_000.0)}
+    assert (side_by_side["metric where"], side_by_side["tasks"]) == ("0.31", "ps: 1, worker: 2")
 
 
-def test_what_is_not_known_is_left_out() -> None:
-    run = stored(finished(1_000.0))
-    assert receipt_facts(replace(run.spec, code=""), run.outcome, None) == {
-        "command": "python train.py",
-        "tasks": "ps: 1, worker: 2",
-    }
-
-
-def test_commands_machines_code_speed_and_cost() -> None:
-    run = stored(finished(1_000.0))
-    jobs = {**run.spec.jobs, "worker": RunJob(command=["python", "work.py"])}
-    receipt = Receipt({}, {}, {"c7i.large": 1, "g6.xlarge": 2}, code_files=2, code_bytes=2048)
-    went = replace(run.outcome, cost=0.0832, steps_per_second=41.253)
-    assert receipt_facts(replace(run.spec, code="0123abcd", jobs=jobs), went, receipt) == {
+def test_what_was_submitted_is_told_by_name() -> None:
+    state = finished(1_000.0)
+    assert run_facts(state) == {"command": "python train.py", "tasks": "ps: 1, worker: 2"}
+    jobs = {**state.spec.jobs, "worker": RunJob(command=["python", "work.py"])}
+    assert run_facts(replace(state, spec=replace(state.spec, code="0123abcd", jobs=jobs))) == {
         "command": "python train.py",
         "command of worker": "python work.py",
         "tasks": "ps: 1, worker: 2",
-        "machines": "c7i.large: 1, g6.xlarge: 2",
-        "code": "0123abcd (2 files, 2 KiB)",
-        "steps/s": "41.25",
-        "cost": "$0.0832",
+        "code": "0123abcd",
     }
 
 
 def test_the_checkpoint_that_is_stored_has_its_step() -> None:
-    run = stored(finished(1_000.0))
     names = ("model.ckpt-4200", "best", "export")
     artifacts = [StoredArtifact(FILES if name == "export" else CHECKPOINT, name, 8) for name in names]
-    facts = receipt_facts(run.spec, run.outcome, None, artifacts)
-    assert facts["checkpoint"] == "model.ckpt-4200 (step 4,200), best"
+    assert run_facts(finished(1_000.0), artifacts)["checkpoint"] == "model.ckpt-4200 (step 4,200), best"

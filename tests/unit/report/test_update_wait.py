@@ -381,19 +381,6 @@ def test_an_update_that_the_user_has_detached_does_not_detach_the_next_one() -> 
     assert looks.count == 2
 
 
-def test_the_first_observation_and_that_of_the_end_are_stored_in_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored: list[bool] = []
-    monkeypatch.setattr(update_wait, "store_outcomes", lambda source, seconds: stored.append(True))
-    world = running(ps=1, workers=1)
-    before = sight(world)
-    world.exit("worker-0")
-    followed([before, before, before, sight(world)], ps=1, workers=1)
-    assert stored == [True, True]
-    preview, _ = watch([before], ps=1, workers=1)
-    replace(preview, is_preview=True).look()
-    assert stored == [True, True], "a preview writes nothing"
-
-
 BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
 
 

@@ -1,17 +1,15 @@
-"""`tfdeploy diff`: two runs of a cluster side by side, what had changed between them, and the difference of their code."""
+"""`tfdeploy diff`: two runs of a cluster side by side, and what had changed between them."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from ... import code_archives
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
 from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
-from ...report.run_diff import FileChange, RunDiff, code_changes
+from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
 from ...report.stored_progress import speed
 from ..common import print_json, print_result
@@ -30,10 +28,10 @@ def diff(
         Option(help="File for a page with the curves of both runs over each other.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare two runs by results, arguments and code.
+    """Compare two runs by results and arguments.
 
-    Metrics, speed, cost, machines and versions are compared too. `tfdeploy runs` shows the ids of runs. Arguments, machines and
-    versions that differ have both values; variables of the environment have only names. Code is compared if this computer submitted it.
+    Metrics, speed and numbers of tasks are compared too. `tfdeploy runs` shows the ids of runs. Arguments that differ have both values;
+    variables of the environment have only names. Of the code, only whether it differs is shown.
     """
     entry = select_cluster(query)
     runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)
@@ -42,7 +40,7 @@ def diff(
     second = _find(entry.title, runs, newer) if newer else runs[-1]
     others = [run for run in runs if run is not second]
     first = _find(entry.title, others, older) if older else _before(others, second)
-    result = RunDiff(_with_speed(first), _with_speed(second), _code(first.spec.code, second.spec.code))
+    result = RunDiff(first, second, (_speed(first), _speed(second)))
     if html is not None:
         _write_page(html, result, query.as_json)
     elif query.as_json:
@@ -51,13 +49,10 @@ def diff(
         print_result(result.text(time.time()))
 
 
-def _with_speed(run: StoredRun) -> StoredRun:
-    """The run with its steps a second, from the record where its receipt does not have them."""
-    record = Record(Path(run.folder))
-    state = record.load(run.spec.id) if run.folder and run.outcome.steps_per_second is None else None
-    if state is None:
-        return run
-    return replace(run, outcome=replace(run.outcome, steps_per_second=speed(record, state)))
+def _speed(run: StoredRun) -> float | None:
+    record = Record(run.record)
+    state = record.load(run.spec.id)
+    return speed(record, state) if state is not None else None
 
 
 def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:
@@ -73,9 +68,9 @@ def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:
 
 
 def _curves(run: StoredRun) -> dict[str, Curve]:
-    """The curves in the output of a run; none where its record is gone."""
-    record = Record(Path(run.folder))
-    state = record.load(run.spec.id) if run.folder else None
+    """The curves in the output of a run."""
+    record = Record(run.record)
+    state = record.load(run.spec.id)
     if state is None:
         return {}
     logs = {hostname: record.log(run.spec.id, hostname) for hostname in record.hostnames(state)}
@@ -104,13 +99,3 @@ def _find(title: str, runs: Sequence[StoredRun], name: str) -> StoredRun:
         run_ids = ", ".join(dict.fromkeys(run.spec.id for run in runs))
         raise NotFound(f"{title} has no other run {name!r}. Its runs are: {run_ids}.")
     return matches[-1]
-
-
-def _code(older: str, newer: str) -> list[FileChange] | None:
-    if older == newer:
-        return []
-    paths = [code_archives.find(name) for name in (older, newer)]
-    try:
-        return code_changes(paths[0], paths[1]) if paths[0] and paths[1] else None
-    except code_archives.UNREADABLE:
-        return None

@@ -5,13 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ... import receipts
-from ...backends.base import ObservedState
 from ...errors import BackendError
-from ...receipts import Receipt
 from ...registry import Entry
-from ...report.run_history import receipt_facts
-from ...report.run_outcomes import observed_source, outcome
+from ...report.run_history import run_facts
 from ..common import print_json, print_message, print_result
 from ..option import Option
 from ..select import ClusterQuery, select_cluster
@@ -32,7 +28,7 @@ def report(
 ) -> None:
     """Write an HTML page about the cluster.
 
-    It has the tables, endpoints, a timeline, curves, the last log lines and the receipt of the run, and opens without a network.
+    It has the tables, endpoints, a timeline, curves, the last log lines and what was submitted, and opens without a network.
     """
     from ...report.html.document import page  # imported here: it is a fifth of the start-up time of every command
 
@@ -68,7 +64,6 @@ def page_content(entry: Entry) -> "Content":
     tasks = max(1, len(entry.expected.tasks))
     snapshot = take_snapshot(entry, min(PAGE_LINES, ALL_PAGE_LINES // tasks))
     state = snapshot.run_state
-    receipt = receipts.read(entry.cluster, state.spec.id) if state else None
     return Content(
         name=entry.cluster["name"],
         backend=entry.cluster["backend"],
@@ -77,19 +72,10 @@ def page_content(entry: Entry) -> "Content":
         report=snapshot.report,
         events=snapshot.events,
         lines=snapshot.report.timed,
-        options=receipt.options if receipt else entry.options,
-        versions=receipt.versions if receipt else entry.versions,
-        receipt=_receipt_facts(entry, snapshot.observed, receipt),
+        options=entry.options,
+        versions=entry.versions,
+        run=run_facts(state, snapshot.observed.view.artifacts) if state else {},
     )
-
-
-def _receipt_facts(entry: Entry, observed: ObservedState, receipt: Receipt | None) -> dict[str, str]:
-    state = observed.view.run_state
-    if state is None:
-        return {}
-    source = observed_source(entry.cluster, observed, {})
-    went = outcome(source, state, 0.0, receipt.outcome if receipt else None)
-    return receipt_facts(state.spec, went, receipt, observed.view.artifacts)
 
 
 def _serve(query: ClusterQuery, entry: Entry, port: int) -> None:

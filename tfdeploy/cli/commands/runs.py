@@ -1,20 +1,18 @@
-"""`tfdeploy runs`: the runs of a cluster, or of all clusters, with what had changed and how they ended."""
+"""`tfdeploy runs`: the runs in the records of a cluster, or of all clusters, with what had changed and how they ended."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
-from ... import receipts, registry
+from ... import registry
 from ...agent.record.record import Record
-from ...agent.run_spec import RunSpec
-from ...backends.base import ClusterRef
+from ...agent.run_state import RunState
 from ...paths import cluster_folder
-from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
-from ...report.run_history import UNFINISHED, StoredRun, columns, summaries
-from ...report.run_outcomes import RecordSource, observed_source, stored_outcome
+from ...report.run_history import StoredRun, columns, outcome_of, summaries
 from ..common import print_json, print_message, print_result
 from ..option import Option
 from ..output import print_table
@@ -37,9 +35,9 @@ def runs(
 ) -> None:
     """Show the runs of a cluster, the newest first.
 
-    They are shown after `pulumi destroy` too.
+    They are shown after `pulumi destroy` too, as long as the record is there.
     CHANGED names what differs from the run before it: arguments, variables of the environment, and the number of tasks. TOOK is the
-    time from `pulumi up` to the end of the last task, and COST what the machines cost in this time, where that is known.
+    time from `pulumi up` to the end of the last task.
     """
     # The last cluster of each stack's resource is the first of its entries.
     last = {entry.stack_key: entry for entry in reversed(registry.entries())} if everything else {}
@@ -51,77 +49,74 @@ def runs(
         _print(rows, everything, query.wide)
 
 
+@dataclass(frozen=True)
+class _StoredRecord:
+    """A record on this computer, and what is known beside it."""
+
+    entry: Entry
+    """The cluster that it is of."""
+    folder: Path
+    current: str = ""
+    """The id of the current run, if the cluster exists."""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    """The metrics of the current run as its controller has them; they are not read again while it runs."""
+
+
 def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
-    """All runs of these clusters, and of earlier ones of their stacks: those in records, and those of which only receipts are left."""
-    records = call_in_parallel({place: partial(_sources, entry) for place, entry in enumerate(stacks)}, _SECONDS)
+    """All runs in the records of these clusters, and of earlier ones of their stacks."""
+    found = call_in_parallel({place: partial(_sources, entry) for place, entry in enumerate(stacks)}, _SECONDS)
     deadline = time.monotonic() + _METRIC_SECONDS
     runs: list[StoredRun] = []
-    for place, result in records.items():
+    for place, result in found.items():
         entry = stacks[place]
-        if isinstance(result, Exception):
-            print_message(f"{entry.title}: {result}. Its runs are shown as this computer observed them last.")
-        recorded = list(_recorded(entry, _archives(entry) if isinstance(result, Exception) else result, deadline))
-        runs += [*recorded, *_unrecorded(entry, {(run.cluster_id, run.spec.id) for run in recorded})]
+        for source in _unobserved(entry, result) if isinstance(result, Exception) else result:
+            runs += _recorded(entry, source, deadline)
     return runs
 
 
-def _sources(entry: Entry) -> list[RecordSource]:
+def _unobserved(entry: Entry, reason: Exception) -> list[_StoredRecord]:
+    print_message(f"{entry.title}: {reason}. Its runs are shown as this computer observed them last.")
+    return [_StoredRecord(entry, registry.present_record(entry)), *_archives(entry)]
+
+
+def _sources(entry: Entry) -> list[_StoredRecord]:
     """The records of a cluster and of earlier ones of its stack, the current one first."""
     if entry.ended:
         return _archives(entry)
     snapshot = take_snapshot(entry, events=0)
     if snapshot.run_state is None:
         return _archives(entry)
-    return [observed_source(entry.cluster, snapshot.observed, entry.expected.metrics), *_archives(entry)]
+    observed = snapshot.observed
+    current = _StoredRecord(entry, Path(observed.record_folder), snapshot.run_state.spec.id, observed.view.metrics)
+    return [current, *_archives(entry)]
 
 
-def _archives(entry: Entry) -> list[RecordSource]:
+def _archives(entry: Entry) -> list[_StoredRecord]:
     entries = {cluster_folder(other.cluster): other for other in registry.entries()}
-    owners = {path: entries.get(path.parents[1].name, entry) for path in registry.stored_records(entry)}
-    return [
-        RecordSource(owner.cluster, Record(path, stores_matches=True), owner.expected.metrics)
-        for path, owner in owners.items()
-    ]
+    return [_StoredRecord(entries.get(path.parents[1].name, entry), path) for path in registry.stored_records(entry)]
 
 
-def _recorded(title: Entry, sources: Sequence[RecordSource], deadline: float) -> Iterator[StoredRun]:
-    """The runs of these records. A record of another version is skipped with a message."""
-    for source in sources:
-        record, cluster = source.record, source.cluster
-        if not record.is_readable():
-            print_message(f"{record.folder}: this version of tfdeploy cannot read the record.")
-            continue
-        for run_id in record.runs():
-            state, receipt = record.load(run_id), receipts.read(cluster, run_id)
-            if state is not None:
-                went, is_current = stored_outcome(source, state, receipt, deadline), run_id == source.current
-                yield _run(title, cluster, state.spec, went, receipt, is_current, str(record.folder))
+def _recorded(title: Entry, source: _StoredRecord, deadline: float) -> Iterator[StoredRun]:
+    """The runs of a record. One of another version is skipped with a message."""
+    record = Record(source.folder, stores_matches=True)
+    if not record.is_readable():
+        print_message(f"{record.folder}: this version of tfdeploy cannot read the record.")
+        return
+    for run_id in record.runs():
+        state = record.load(run_id)
+        if state is not None:
+            is_current = run_id == source.current
+            went = outcome_of(state, _metrics(record, source, state, deadline), is_current)
+            where = source.entry.cluster["backend"]
+            yield StoredRun(title.stack_key, title.title, where, state.spec, went, record.folder, is_current)
 
 
-def _unrecorded(title: Entry, recorded: Collection[tuple[str, str]]) -> Iterator[StoredRun]:
-    """The runs that no record has any more. `recorded` are the others, each by the id of its cluster and its own."""
-    for entry in registry.entries():
-        if entry.stack_key == title.stack_key:
-            for run_id, receipt in receipts.read_all(entry.cluster).items():
-                spec, went = receipt.spec, receipt.outcome
-                if spec is not None and went is not None and (entry.cluster["id"], run_id) not in recorded:
-                    if entry.ended and went.ended is None:  # its end was not observed
-                        went = replace(went, result=UNFINISHED)
-                    yield _run(title, entry.cluster, spec, went, receipt)
-
-
-def _run(
-    title: Entry,
-    cluster: ClusterRef,
-    spec: RunSpec,
-    went: RunOutcome,
-    receipt: Receipt | None,
-    is_current: bool = False,
-    folder: str = "",
-) -> StoredRun:
-    return StoredRun(
-        title.stack_key, title.title, cluster["id"], cluster["backend"], spec, went, receipt, is_current, folder
-    )
+def _metrics(record: Record, source: _StoredRecord, state: RunState, deadline: float) -> dict[str, str | None]:
+    patterns = dict(source.entry.expected.metrics)
+    values = source.observed
+    if state.spec.id != source.current or state.result is not None:
+        values = record.metrics(state, patterns, max(0.0, deadline - time.monotonic()))
+    return {name: values.get(name) for name in patterns}
 
 
 def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:

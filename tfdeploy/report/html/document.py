@@ -39,8 +39,8 @@ class Content:
     options: Mapping[str, str] = field(default_factory=dict)
     """The arguments of the component, without secrets."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    receipt: Mapping[str, str] = field(default_factory=dict)
-    """What was submitted, and what it cost, by name; empty where no receipt of the run is stored."""
+    run: Mapping[str, str] = field(default_factory=dict)
+    """What was submitted, and which checkpoint is stored, by name; empty where nothing was."""
 
 
 _FIRST_COLUMNS = ("hostname", "status")
@@ -173,7 +173,7 @@ def fragment(content: Content) -> Html:
         ("timeline", "Timeline", _timeline(content)),
         ("logs", "Last log lines", _logs(content)),
         ("machines", "Machines", _machines(report)),
-        ("receipt", "Receipt", pairs("Receipt", content.receipt, "what", "value") if content.receipt else Html("")),
+        ("run", "Run", pairs("Run", content.run, "what", "value") if content.run else Html("")),
         ("configuration", "Configuration", _configuration(content)),
     ]
     return laid_out(_header(content), sections, content.report.observed_at)
@@ -235,7 +235,7 @@ def _failure(failed: Failure) -> Html:
 
 def _tasks(content: Content) -> Html:
     rows = content.report.tasks
-    elsewhere = ["command"] if "command" in {*content.options, *content.receipt} else []
+    elsewhere = ["command"] if "command" in {*content.options, *content.run} else []
     elsewhere += ["machine"] if content.report.machines else []
     return table(without_empty_columns(task_columns(task_table(rows), elsewhere))) if rows else Html("")
 

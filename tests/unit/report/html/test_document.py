@@ -222,9 +222,9 @@ def test_states_have_their_colours(status: str, colour: str) -> None:
     assert f'<span class="word {colour}">{status}</span>' in text
 
 
-def test_the_receipt_is_on_the_page() -> None:
-    receipt = {"command": "python train.py", "cost": "$0.08"}
-    shown = page(replace(content(), receipt=receipt))
-    assert Outline(shown).ids().count("receipt") == 1
-    assert "<code>$0.08</code>" in shown
-    assert "receipt" not in Outline(page(content())).ids()
+def test_what_was_submitted_is_on_the_page() -> None:
+    run = {"command": "python train.py", "tasks": "ps: 1"}
+    shown = page(replace(content(), run=run))
+    assert Outline(shown).ids().count("run") == 1
+    assert "<code>ps: 1</code>" in shown
+    assert "run" not in Outline(page(content())).ids()
