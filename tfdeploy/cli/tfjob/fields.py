@@ -24,7 +24,7 @@ _NOTES: Mapping[str, str] = {
     "initContainers": "do it at the beginning of the program, or in the image",
     "labels": 'labels of the TFJob itself; kubernetes={"labels": …} is for pods',
     "lifecycle": "the program gets SIGTERM, and has `stop_grace_period` to save",
-    "livenessProbe": "`tfdeploy explain` reports a program that does nothing; none is restarted for it",
+    "livenessProbe": "`tfdeploy status` and `explain` say that a run has made no step for long; no program is restarted for it",
     "minAvailable": "no task starts before all are ready; `elastic` is for fewer workers",
     "minResources": "the tasks' own requests count",
     "ports": "use `tfdeploy port-forward`",
