@@ -65,7 +65,8 @@ class Maker(mocks.Mocks):
         self.kinds: dict[str, str] = {}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
-        return {}, []
+        # moto's account
+        return {"accountId": "123456789012"} if args.token.endswith(":getCallerIdentity") else {}, []
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[Any, Any]]:
         self.inputs[args.name], self.kinds[args.name] = args.inputs, args.typ

@@ -30,6 +30,7 @@ def life(
         for name, value in {**box.environment, "XDG_STATE_HOME": str(folder / "state")}.items():
             patch.setenv(name, value)
         found: Ec2Project = getattr(request.module, "PROJECT", Ec2Project)(folder, box, box_image)
+        patch.setenv("AWS_CONFIG_FILE", found.env.get("AWS_CONFIG_FILE", str(folder / "none")))
         found.write('command=["python", "train.py"], code="code", workers=1')
         found.init()
         yield found

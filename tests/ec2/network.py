@@ -50,8 +50,9 @@ class NetworkProject(Ec2Project):
         # Only the profile that the stack names has keys.
         for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             del self.env[key]
-        self._profiles = folder / "aws.ini"
-        self._profiles.write_text(f"[profile ml]\naws_access_key_id = {PROFILE_USER}\naws_secret_access_key = box\n")
+        profiles = folder / "aws.ini"
+        self.env["AWS_CONFIG_FILE"] = str(profiles)
+        profiles.write_text(f"[profile ml]\naws_access_key_id = {PROFILE_USER}\naws_secret_access_key = box\n")
 
     def _shared(self) -> str:
         return ""
@@ -61,7 +62,6 @@ class NetworkProject(Ec2Project):
         super().init()
         self.configure("aws:maxRetries", "8")
         self.configure("aws:profile", "ml")
-        self.configure("aws:sharedConfigFiles[0]", str(self._profiles))
         self.configure("aws:allowedAccountIds[0]", ACCOUNT)
         self.configure("aws:defaultTags.tags.team", "ml")
 

@@ -53,7 +53,7 @@ def test_the_provider_of_the_program_is_asked_who_it_is(
 
         refused = project.call("preview", "--stack", project.stack, env={"ROLE": f"arn:aws:iam::{OTHER}:role/deploy"})
         assert refused.exit_code != 0
-        why = f"the provider of the program uses the account {OTHER}, but tfdeploy's own calls use {ACCOUNT}"
+        why = f"Pulumi's AWS provider uses the account {OTHER}, but tfdeploy's own calls use {ACCOUNT}"
         assert why in refused.output, refused.output
 
         failed = project.call("preview", "--stack", project.stack, env={"ALLOWED": OTHER})

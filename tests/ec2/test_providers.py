@@ -16,6 +16,11 @@ from tfdeploy import TensorFlowCluster
 pytestmark = pytest.mark.usefixtures("moto_account")
 
 ACCOUNT, OTHER = "123456789012", "210987654321"
+SENTENCE = (
+    f"mnist: AWS: Pulumi's AWS provider uses the account {OTHER}, but tfdeploy's own calls use {ACCOUNT} (by the environment). "
+    f"Set AWS_PROFILE, or aws:profile where the stack has one, to a profile of {OTHER}, for every command: tfdeploy itself uses no "
+    "keys and no roles of a stack or a provider."
+)
 GLOBAL = ("aws:iam/",)
 """Resources of these types are in no region."""
 
@@ -104,11 +109,14 @@ def test_a_provider_of_another_account_is_refused(tmp_path: Path, answers: dict[
     answers["aws:index/getCallerIdentity:getCallerIdentity"] = {"accountId": OTHER}
     with pytest.raises(pulumi.RunError) as error:
         declared(tmp_path, "provider")
-    assert str(error.value) == (
-        f"mnist: opts.provider: the provider of the program uses the account {OTHER}, but tfdeploy's own calls use {ACCOUNT} "
-        "(by the environment). Set aws:profile or aws:assumeRoles of the stack, or AWS_PROFILE, to a login of the provider's "
-        "account: the settings of an explicit provider cannot be read."
-    )
+    assert str(error.value) == SENTENCE
+
+
+def test_a_default_provider_of_another_account_is_refused(tmp_path: Path, answers: dict[str, Any]) -> None:
+    answers["aws:index/getCallerIdentity:getCallerIdentity"] = {"accountId": OTHER}
+    with pytest.raises(pulumi.RunError) as error:
+        declared(tmp_path)
+    assert str(error.value) == SENTENCE
 
 
 def test_a_provider_that_a_preview_cannot_ask_is_refused(tmp_path: Path, answers: dict[str, Any]) -> None:
@@ -116,6 +124,6 @@ def test_a_provider_that_a_preview_cannot_ask_is_refused(tmp_path: Path, answers
     with pytest.raises(pulumi.RunError) as error:
         declared(tmp_path, "provider", preview=True)
     assert str(error.value) == (
-        "mnist: opts.provider: its account is not known in this preview, because the provider is configured by a resource that "
-        "does not exist yet. Run `pulumi up --skip-preview`, or configure the provider with plain values."
+        "mnist: AWS: the account of the provider is not known in this preview: a resource that does not exist yet configures it. "
+        "Run `pulumi up --skip-preview`, or configure the provider with plain values."
     )

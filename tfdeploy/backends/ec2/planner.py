@@ -63,7 +63,10 @@ class Ec2Planner:
 
     def home(self, folder: str, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]) -> str:
         """A cluster's home is its region, and the folder with which this computer reaches its machines."""
-        return ssh.home(account.connect(spec, providers.get(account.PACKAGE)), folder)
+        provider = providers.get(account.PACKAGE)
+        region = account.connect(spec, provider)
+        account.compare(spec.name, provider, region)
+        return ssh.home(region, folder)
 
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> MachineInventory:
         """The machines and their Swarm; and the record, from S3 where the machines are gone."""

@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import boto3
-import botocore.session
 import pytest
-from botocore import UNSIGNED
 from moto.core.responses import BaseResponse
 from pulumi.dynamic import ConfigureRequest
 from pulumi.dynamic.config import Config
@@ -121,39 +118,24 @@ def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch)
     assert account.connect(ASKED, None) == "eu-west-2"
 
 
-def test_keys_of_the_configuration_are_used() -> None:
-    configure(region=REGION, accessKey="AKIASTACK", secretKey="canary", token="canary-token")
-    account.connect(ASKED, None)
-    credentials = account._session(settings.current()).get_credentials()
-    assert (credentials.access_key, credentials.secret_key, credentials.token) == (
-        "AKIASTACK",
-        "canary",
-        "canary-token",
-    )
-
-
-def test_roles_are_assumed_one_after_the_other(calls: list[tuple[str, str]]) -> None:
-    role = "arn:aws:iam::{}:role/deploy"
-    configure(region=REGION, assumeRoles=[{"roleArn": role.format(OTHER)}])
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"accessKey": "AKIASTACK"},
+        {"assumeRoles": [{"roleArn": f"arn:aws:iam::{THIRD}:role/deploy"}]},
+        {"assumeRole": {"roleArn": f"arn:aws:iam::{THIRD}:role/deploy"}},
+        {"assumeRoleWithWebIdentity": {"roleArn": f"arn:aws:iam::{THIRD}:role/deploy"}},
+    ],
+)
+def test_with_keys_or_roles_of_the_stack_the_profile_of_the_environment_is_used(
+    own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_PROFILE", "assumed")
+    configure(region=REGION, profile="ml", **own)
     account.connect(ASKED, None)
     assert account.account_id(REGION) == OTHER
-    configure(region=REGION, assumeRoles=[{"roleArn": role.format(one)} for one in (OTHER, THIRD)])
-    account.connect(ASKED, None)
-    assert account.account_id(REGION) == THIRD
-    assert calls.count(("STS", "AssumeRole")) == 3
-    assert {service for service, _ in calls} == {"STS"}
-    assert account.plan_line(REGION).endswith(f"by role {role.format(OTHER)}, role {role.format(THIRD)}")
-
-
-def test_endpoints_of_the_configuration_are_used() -> None:
-    configure(region=REGION, endpoints=[{"ec2": "http://127.0.0.1:1", "servicequotas": "http://127.0.0.1:2"}])
-    account.connect(ASKED, None)
-    urls = [account.client(name, REGION).meta.endpoint_url for name in ("ec2", "service-quotas", "efs")]
-    assert urls == [
-        "http://127.0.0.1:1",
-        "http://127.0.0.1:2",
-        f"https://elasticfilesystem.{REGION}.amazonaws.com",
-    ]
 
 
 def test_a_dynamic_provider_asks_by_the_configuration_that_pulumi_gives_it() -> None:
@@ -163,38 +145,9 @@ def test_a_dynamic_provider_asks_by_the_configuration_that_pulumi_gives_it() -> 
     assert settings.current().allowed_accounts == (OTHER,)
 
 
-def test_a_role_without_credentials_to_assume_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = refused(region=REGION, assumeRoles=[{"roleArn": f"arn:aws:iam::{OTHER}:role/deploy"}])
-    assert said.startswith("AWS: no credentials were found")
-    with pytest.raises(SpecError, match="no credentials were found"):
-        account.client("ec2", REGION)
-
-
-def test_a_web_identity_is_asked_through_the_proxy_of_the_configuration() -> None:
-    proxy = "http://127.0.0.1:1"
-    role = {"roleArn": f"arn:aws:iam::{OTHER}:role/ci", "webIdentityToken": "token"}
-    configure(region=REGION, httpsProxy=proxy, assumeRoleWithWebIdentity=role)
-    made: list[Any] = []
-    original = botocore.session.Session.create_client
-
-    def create_client(*arguments: Any, **options: Any) -> Any:
-        made.append(original(*arguments, **options))
-        return made[-1]
-
-    with patch.object(botocore.session.Session, "create_client", create_client):
-        account.connect(ASKED, None)
-    configs = [client.meta.config for client in made]
-    assert [config.proxies for config in configs if config.signature_version == UNSIGNED] == [{"https": proxy}]
-
-
 def stored() -> None:
     """What an update of the stack leaves on this computer; then the process is the command's."""
-    proxy = "http://me:canary@127.0.0.1:1"
-    configure(region=REGION, profile="assumed", accessKey="", secretKey="canary", token="canary", httpProxy=proxy)
+    configure(region=REGION, profile="assumed", secretKey="canary", token="canary")
     account.connect(ASKED, None)
     account.store(CLUSTER)
     set_all_config({})
@@ -238,23 +191,12 @@ def test_a_destroy_or_refresh_with_credentials_of_another_account_is_refused(
             call()
         assert str(error.value) == (
             f"mnist-{ID}: AWS: the cluster is in the account {OTHER}, but the credentials are of {ACCOUNT}. "
-            "Set aws:profile, or AWS_PROFILE, to a login of that account. If it no longer exists, "
+            "Set AWS_PROFILE, or aws:profile, to a login of that account, for every command. If it no longer exists, "
             "`TFDEPLOY_DELETE_UNREACHABLE=1 pulumi destroy` removes the cluster from the state only."
         )
     assert set(calls) == WHO_ONE_IS
     monkeypatch.setenv("TFDEPLOY_DELETE_UNREACHABLE", "1")
     account.verify(CLUSTER)
-
-
-def test_the_command_uses_the_endpoints_of_the_last_update() -> None:
-    configure(region=REGION, insecure="true", useFipsEndpoint="true", useDualstackEndpoint="true")
-    before = settings.use_stack()
-    with patch.object(account, "account_id", return_value=ACCOUNT):
-        account.store(CLUSTER)
-    set_all_config({})
-    account.forget()
-    with account.of(CLUSTER):
-        assert replace(settings.current(), region=REGION) == before
 
 
 def test_a_destroy_of_another_account_is_refused_by_the_state_alone(
@@ -305,15 +247,8 @@ def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest
     assert json.loads((ssh.folder(CLUSTER) / "aws.json").read_text())["account"] == ACCOUNT
 
 
-@pytest.mark.parametrize(
-    "values", [{"accessKey": "AKIA", "secretKey": "x"}, {"assumeRoles": [{"roleArn": f"arn:aws:iam::{OTHER}:role/x"}]}]
-)
-def test_ssm_goes_by_a_profile_only(values: dict[str, Any]) -> None:
-    configure(region=REGION, **values)
+def test_ssm_goes_by_the_profile() -> None:
     asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
-    with pytest.raises(SpecError) as error:
-        account.connect(asked, None)
-    assert error.value.where == "mnist: ec2.connectivity"
     configure(region=REGION, profile="assumed")
     account.connect(asked, None)
     ssh.write(CLUSTER, ssh.SshHosts("m", "me", {"m": ssh.Host("i-1", "i-1", "ssh-ed25519 AAAA")}))
@@ -321,28 +256,6 @@ def test_ssm_goes_by_a_profile_only(values: dict[str, Any]) -> None:
         "aws ssm start-session --target i-1 --region eu-west-1 --profile assumed "
         in ssh.config_file(CLUSTER).read_text()
     )
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"sharedConfigFiles": ["/x"]},
-        {"sharedCredentialsFiles": ["/x"]},
-        {"customCaBundle": "/x"},
-        {"endpoints": [{"ssm": "http://127.0.0.1:1"}]},
-    ],
-)
-def test_ssm_refuses_what_its_command_does_not_get(values: dict[str, Any]) -> None:
-    (name,) = values
-    asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
-    configure(region=REGION, **values)
-    with patch.object(account, "account_id", return_value=ACCOUNT), pytest.raises(SpecError) as error:
-        account.connect(asked, None)
-    assert str(error.value).startswith(
-        f'mnist: ec2.connectivity: "ssm" connects by the command `aws`, which gets a profile, but not aws:{name}. '
-    )
-    configure(region=REGION, endpoints=[{"s3": "http://127.0.0.1:1"}])
-    assert account.connect(asked, None) == REGION
 
 
 def test_a_profile_with_a_space_is_one_argument_of_the_command() -> None:

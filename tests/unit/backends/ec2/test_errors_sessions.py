@@ -230,9 +230,10 @@ def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: 
     assert "Check the network" in str(error)
 
 
-def test_a_proxy_that_does_not_respond_is_named(tmp_path: Path) -> None:
+def test_a_proxy_that_does_not_respond_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config").write_text(f"[default]\n{KEYS}")
-    error = refused(region=REGION, httpsProxy="http://me:canary@127.0.0.1:1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:canary@127.0.0.1:1")
+    error = refused(region=REGION)
     assert isinstance(error, Unreachable)
     assert "the proxy to AWS does not respond" in str(error)
     assert "canary" not in str(error)

@@ -1,63 +1,37 @@
 """The account that a cluster is in: Pulumi's AWS provider and boto3 must both ask it, in every process. And boto3's clients: one
 session for a process and its settings.
 
-An update stores, without credentials, how it asked (`aws.json`), so that the command asks the same account.
+An update stores its profile and its account (`aws.json`), so that the command asks the same account.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import boto3
 import pulumi
 from botocore.config import Config
-from botocore.credentials import (
-    AssumeRoleCredentialFetcher,
-    AssumeRoleWithWebIdentityCredentialFetcher,
-    DeferredRefreshableCredentials,
-)
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from ....agent.files import write_whole
 from ....errors import SpecError
 from ....paths import make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec
-from ....spec.ec2 import SSM
 from ...base import ClusterRef
 from ...record_view import DELETE_UNREACHABLE
 from ..machine import ssh
 from . import settings
 from .errors import aws_errors, refuse_no_region
-from .settings import AssumedRole, AwsSettings, Login, core_session, current, current_login
+from .settings import AwsSettings, Login, core_session, current, current_login
 
 PACKAGE = "aws"
 _FILE = "aws.json"
-_SSM_SERVICES = {"ssm", "sts"}
-"""What `aws ssm start-session` calls: the second for a profile with a role."""
-
 _TIMEOUT_SECONDS = 20
-_ENDPOINT_NAMES = {"service-quotas": "servicequotas"}
-"""boto3's name of a service to Pulumi's, where they differ."""
 
-_PAIRS, _FLAGS = ("endpoints", "proxies"), ("insecure", "fips", "dualstack")
-_STORED = ("profile", "config_file", "credentials_file", "sts_region", "ca_bundle", *_PAIRS, *_FLAGS)
-"""The settings that are stored beside the roles: never credentials, nor the URL of a proxy that contains them."""
-
-
-class ProviderPlace(NamedTuple):
-    """What an explicit provider of the program uses."""
-
-    account: str
-    region: str
-
-
-_places: WeakKeyDictionary[pulumi.ProviderResource, ProviderPlace] = WeakKeyDictionary()
 _discovered: dict[str, AwsSettings] = {}
 """Home of a cluster to the settings that it was discovered by."""
 
@@ -84,7 +58,7 @@ def _refuse_account(present: AwsSettings, login: Login, region: str) -> None:
     if login.account and not is_ignored and _id_of_account(present, region) != login.account:
         wrong = f"the cluster is in the account {login.account}, but the credentials are of {_id_of_account(present, region)}"
         remedy = (
-            "Set aws:profile, or AWS_PROFILE, to a login of that account. If it no longer exists, "
+            "Set AWS_PROFILE, or aws:profile, to a login of that account, for every command. If it no longer exists, "
             f"`{DELETE_UNREACHABLE}=1 pulumi destroy` removes the cluster from the state only."
         )
         raise SpecError(f"{login.cluster}: AWS", wrong, remedy)
@@ -131,64 +105,21 @@ def _id_of_account(present: AwsSettings, region: str) -> str:
 
 @cache
 def _client(present: AwsSettings, service: str, region: str) -> Any:
-    place = present.sts_region if service == "sts" and present.sts_region else region
-    with aws_errors(region):
-        return _session(present).client(service, region_name=place, **_options(present, service))
-
-
-def _options(present: AwsSettings, service: str) -> dict[str, Any]:
-    """The options of a client."""
     config = Config(
         connect_timeout=_TIMEOUT_SECONDS,
         read_timeout=_TIMEOUT_SECONDS,
         retries={"mode": "standard", "max_attempts": 4},
-        proxies=dict(present.proxies) or None,
-        use_fips_endpoint=present.fips or None,
-        use_dualstack_endpoint=present.dualstack or None,
     )
-    endpoint = dict(present.endpoints).get(_ENDPOINT_NAMES.get(service, service))
-    verify = False if present.insecure else (present.ca_bundle or None)
-    return {"config": config, "endpoint_url": endpoint, "verify": verify}
+    with aws_errors(region):
+        return _session(present).client(service, region_name=region, config=config)
 
 
 @cache
 def _session(present: AwsSettings) -> boto3.Session:
-    """A session with the credentials of these settings, with all roles assumed."""
-    core = core_session(present)
-    if present.access_key:
-        core.set_credentials(present.access_key, present.secret_key, present.token or None)
-    for role in (*filter(None, [present.web_identity]), *present.roles):
-        _assume(core, present, role)
+    """A session with the profile and the region of these settings."""
     # boto3 does not read AWS_REGION.
     environment = os.environ.get("AWS_REGION")
-    return boto3.Session(botocore_session=core, region_name=present.region or environment or None)
-
-
-def _assume(core: Any, present: AwsSettings, role: AssumedRole) -> None:
-    """Have the session assume a role when its credentials are needed.
-
-    Raises:
-        NoCredentialsError: the session has none to assume it with.
-    """
-
-    def create_client(service: str, **arguments: Any) -> Any:
-        region = present.sts_region or present.region or core.get_config_variable("region") or "us-east-1"
-        options = _options(present, service)
-        if "config" in arguments:  # a web identity's calls are not signed
-            arguments["config"] = options["config"].merge(arguments["config"])
-        return core.create_client(service, **{"region_name": region, **options, **arguments})
-
-    parameters: Mapping[str, Any] = json.loads(role.parameters)
-    fetcher: Any
-    if role.token or role.token_file:
-        loader = lambda: role.token or Path(role.token_file).expanduser().read_text()  # noqa: E731
-        fetcher = AssumeRoleWithWebIdentityCredentialFetcher(create_client, loader, role.arn, parameters)
-    else:
-        credentials = core.get_credentials()
-        if credentials is None:
-            raise NoCredentialsError
-        fetcher = AssumeRoleCredentialFetcher(create_client, credentials, role.arn, parameters)
-    core._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+    return boto3.Session(botocore_session=core_session(present), region_name=present.region or environment or None)
 
 
 def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
@@ -196,89 +127,76 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
     explicit one of the program; None for the stack's default provider. Nothing is asked but who one is.
 
     Raises:
-        SpecError: no region is set, the account is not allowed, or the provider uses another one.
+        SpecError: no region is set, or the account is not allowed.
     """
     present = settings.use_stack()
-    place = _place_of(spec.name, provider) if provider else None
-    region = spec.ec2.region or _provider_region(place, present)
+    region = spec.ec2.region or _provider_region(spec.name, provider)
     refuse_no_region(region)
     _refuse_forbidden(present, region)
-    account = account_id(region)
-    if place and place.account != account:
-        source = present.title or "the environment"
-        wrong = f"the provider of the program uses the account {place.account}, but tfdeploy's own calls use {account} (by {source})"
-        remedy = (
-            "Set aws:profile or aws:assumeRoles of the stack, or AWS_PROFILE, to a login of the provider's account: the settings of "
-            "an explicit provider cannot be read."
-        )
-        raise SpecError(f"{spec.name}: opts.provider", wrong, remedy)
-    if spec.ec2.connectivity == SSM:
-        _refuse_unknown_to_ssm(spec.name, present)
+    account_id(region)
     return region
 
 
-def _refuse_unknown_to_ssm(name: str, present: AwsSettings) -> None:
-    """Check that the command `aws`, by which ssh connects, asks as this process does: it gets the profile alone.
+def compare(name: str, provider: pulumi.ProviderResource | None, region: str) -> None:
+    """Check that Pulumi's AWS provider uses the account of boto3. It is asked, because its settings cannot be read.
 
     Raises:
-        SpecError: with what the command would not know.
+        SpecError: it uses another one, it does not respond, or a preview cannot know it.
     """
-    if present.access_key or present.roles or present.web_identity:
-        wrong = f'"{SSM}" connects by the command `aws`, which gets a profile, but no keys and no roles of the stack'
-        remedy = (
-            "Set aws:profile to a profile that has them (role_arn, source_profile), or choose another connectivity."
-        )
-        raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
-    services = {service for service, _ in present.endpoints}
-    unknown = {
-        "sharedConfigFiles": present.config_file,
-        "sharedCredentialsFiles": present.credentials_file,
-        "endpoints": services & _SSM_SERVICES,
-        "customCaBundle": present.ca_bundle,
-    }
-    names = [f"aws:{setting}" for setting, value in unknown.items() if value]
-    if names:
-        wrong = f'"{SSM}" connects by the command `aws`, which gets a profile, but not {", ".join(names)}'
-        remedy = (
-            "Set AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE, AWS_ENDPOINT_URL_SSM or AWS_CA_BUNDLE instead, or choose another "
-            "connectivity."
-        )
-        raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
+    import pulumi_aws as aws
+
+    theirs = _ask_provider(name, lambda: aws.get_caller_identity(opts=_invoke_options(provider)).account_id)
+    ours = account_id(region)
+    if theirs == ours:
+        return
+    wrong = (
+        f"Pulumi's AWS provider uses the account {theirs}, but tfdeploy's own calls use {ours} "
+        f"(by {current().title or 'the environment'})"
+    )
+    remedy = (
+        f"Set AWS_PROFILE, or aws:profile where the stack has one, to a profile of {theirs}, for every command: tfdeploy itself uses "
+        "no keys and no roles of a stack or a provider."
+    )
+    raise SpecError(f"{name}: AWS", wrong, remedy)
 
 
-def _provider_region(place: ProviderPlace | None, present: AwsSettings) -> str:
-    return place.region if place else present.region or default_region()
+def _provider_region(name: str, provider: pulumi.ProviderResource | None) -> str:
+    """The region of the provider; the default provider has that of the stack, else of the environment or the profile."""
+    if provider is None:
+        return current().region or default_region()
+    import pulumi_aws as aws
+
+    return _ask_provider(name, lambda: aws.get_region(opts=_invoke_options(provider)).region)
 
 
-def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
-    """What the provider uses: it is asked, because its settings cannot be read.
+def _invoke_options(provider: pulumi.ProviderResource | None) -> pulumi.InvokeOptions | None:
+    return pulumi.InvokeOptions(provider=provider) if provider else None
+
+
+def _ask_provider(name: str, ask: Callable[[], str]) -> str:
+    """What the provider answers.
 
     Raises:
         SpecError: it does not respond, or a preview cannot know it.
     """
-    import pulumi_aws as aws
-
-    if provider not in _places:
-        opts = pulumi.InvokeOptions(provider=provider)
-        try:
-            account = aws.get_caller_identity(opts=opts).account_id
-            region = aws.get_region(opts=opts).region if account else ""
-        except Exception as error:  # Pulumi has no other class for it
-            wrong = f"it cannot be asked for its account ({str(error).splitlines()[0]})"
-            raise SpecError(f"{name}: opts.provider", wrong, "Correct the settings of the provider.") from None
-        if not account:
-            wrong = "its account is not known in this preview, because the provider is configured by a resource that does not exist yet"
-            remedy = "Run `pulumi up --skip-preview`, or configure the provider with plain values."
-            raise SpecError(f"{name}: opts.provider", wrong, remedy)
-        _places[provider] = ProviderPlace(account, region)
-    return _places[provider]
+    try:
+        answer = ask()
+    except Exception as error:  # Pulumi has no other class for it
+        wrong = f"Pulumi's AWS provider cannot be asked for its account ({str(error).splitlines()[0]})"
+        raise SpecError(f"{name}: AWS", wrong, "Correct the settings of the provider.") from None
+    if not answer:
+        wrong = (
+            "the account of the provider is not known in this preview: a resource that does not exist yet configures it"
+        )
+        remedy = "Run `pulumi up --skip-preview`, or configure the provider with plain values."
+        raise SpecError(f"{name}: AWS", wrong, remedy)
+    return answer
 
 
 def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | None) -> str | None:
     """The argument `region` of the cluster's AWS resources: None where it is the provider's."""
     region = ssh.region(cluster)
-    place = _place_of(cluster["name"], provider) if provider else None
-    return None if _provider_region(place, current()) == region else region
+    return None if _provider_region(cluster["name"], provider) == region else region
 
 
 def plan_line(region: str) -> str:
@@ -296,12 +214,7 @@ def store(cluster: ClusterRef) -> None:
     own = settings.own()
     if own is None:
         return
-    proxies = tuple((scheme, url) for scheme, url in own.proxies if "@" not in url)
-    data = {
-        "account": account_id(ssh.region(cluster)),
-        "settings": {**{name: getattr(own, name) for name in _STORED}, "proxies": proxies},
-        "roles": [asdict(replace(role, token="")) for role in own.roles],
-    }
+    data = {"account": account_id(ssh.region(cluster)), "profile": own.profile}
     text = json.dumps(data, indent=1)
     make_private(ssh.folder(cluster))
     path = ssh.folder(cluster) / _FILE
@@ -323,10 +236,7 @@ def _stored(home: str) -> Login:
 
 
 def _login(name: str, data: Any) -> Login:
-    roles = tuple(AssumedRole(**role) for role in data["roles"])
-    values: dict[str, Any] = {key: value for key, value in data["settings"].items() if key in _STORED}
-    values |= {key: tuple(map(tuple, values.get(key, ()))) for key in _PAIRS}
-    return Login(AwsSettings(**values, roles=roles), str(data["account"]), name)
+    return Login(AwsSettings(profile=str(data["profile"])), str(data["account"]), name)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import monitor_supports_feature
 
 from ....errors import TfdeployError
+from ... import stack_config
 from ...base import ClusterRef
-from ..aws import api, settings
+from ..aws import account, api
 from ..aws.errors import AwsRefusal, Kind, provider_error
 from ..machine import ssh
 from ..machine.model import InstanceType, PlannedInstance, Subnet
@@ -86,7 +87,7 @@ def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: 
 
 def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
     """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
-    if settings.current().max_retries or all(machine.can_stay for machine in planned):
+    if stack_config.value(account.PACKAGE, "maxRetries") or all(machine.can_stay for machine in planned):
         return []
     setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
     return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
