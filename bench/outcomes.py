@@ -52,8 +52,10 @@ class Run:
         return Run(self.machine, other.software, {**self.outcomes, **other.outcomes})
 
     def to_text(self) -> str:
-        """As JSON, so that a diff shows single rows."""
-        return json.dumps(asdict(self), indent=1) + "\n"
+        """As JSON, with a line for each name, so that a diff shows what was measured again."""
+        texts = [f"{json.dumps(name)}: {json.dumps(asdict(outcome))}" for name, outcome in self.outcomes.items()]
+        head = f'{{"machine": {json.dumps(self.machine)}, "software": {json.dumps(self.software)}, "outcomes": {{'
+        return "\n".join([head, ",\n".join(texts), "}}\n"])
 
 
 def read(path: Path) -> Run:

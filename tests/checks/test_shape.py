@@ -55,30 +55,6 @@ def test_what_is_too_long_is_found(tmp_path: Path, file: str, text: str, complai
     assert list(complaints(tmp_path)) == [complaint]
 
 
-STANDARD_ROLES = {"_Handler", "_Server", "Backend"}
-"""Class names that two modules may have: the parts of an HTTP server, and the argument's enum beside the record of contracts."""
-
-
-def classes_of_the_same_name(package: Path) -> dict[str, list[str]]:
-    """Class names that more than one module of a package defines, with the modules."""
-    modules: dict[str, list[str]] = {}
-    for path in sorted(package.rglob("*.py")):
-        names = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
-        for name in names - STANDARD_ROLES:
-            modules.setdefault(name, []).append(path.relative_to(package).as_posix())
-    return {name: paths for name, paths in modules.items() if len(paths) > 1}
-
-
-def test_a_class_name_has_one_meaning() -> None:
-    assert classes_of_the_same_name(ROOT / "tfdeploy") == {}
-
-
-def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
-    for name in ("a.py", "b.py"):
-        (tmp_path / name).write_text("class Task:\n    pass\n")
-    assert classes_of_the_same_name(tmp_path) == {"Task": ["a.py", "b.py"]}
-
-
 def compared_backends(package: Path) -> Iterator[str]:
     """Where a module outside of `backends/` compares the name of a backend: what it needs to know is a field of the table."""
     for path in sorted(package.rglob("*.py")):
