@@ -79,9 +79,10 @@ def page_content(entry: Entry) -> "Content":
 
 
 def _serve(query: ClusterQuery, entry: Entry, port: int) -> None:
-    from ..report_server import LOOPBACK, serve
+    from ...report.html.document import page
+    from ..report_server import serve
 
-    with serve(LOOPBACK, port, lambda: page_content(select_cluster(query))) as url:
+    with serve(port, lambda: page(page_content(select_cluster(query)), live=True)) as url:
         if query.as_json:
             print_json({"url": url})
         else:

@@ -23,7 +23,7 @@ def comparison_page(difference: RunDiff, older: Curves, newer: Curves, now: floa
         ("changes", "Changed", _changes(difference)),
         ("curves", "Curves", gallery(overlaid(older, newer))),
     ]
-    header = element("header", element("h1", title), id="head", data_title=title)
+    header = element("header", element("h1", title), id="head")
     return whole_page(title, laid_out(header, sections, moment(now)))
 
 

@@ -120,8 +120,21 @@ _ICON = (
 )
 
 
+_RELOAD = """
+const folds = [...document.querySelectorAll("details[id]")], stored = JSON.parse(sessionStorage.folds || "{}");
+for (const node of folds) if (node.id in stored) node.open = stored[node.id];
+for (const node of document.querySelectorAll("pre")) node.scrollTop = node.scrollHeight;
+const reload = () => {
+  sessionStorage.folds = JSON.stringify(Object.fromEntries(folds.map((node) => [node.id, node.open])));
+  document.hidden ? setTimeout(reload, 1000) : location.reload();
+};
+setTimeout(reload, 3000);
+"""
+"""The script of a live page: it is reloaded every three seconds, and what is unfolded stays so."""
+
+
 def page(content: Content, live: bool = False) -> str:
-    """The document. A live page requests `fragment` from its server every two seconds; others have no script."""
+    """The document. A live page reloads itself; others have no script."""
     return whole_page(f"{content.name}: {content.report.state}", fragment(content), live)
 
 
@@ -137,19 +150,15 @@ def whole_page(title: str, main: Html, live: bool = False) -> str:
         element("link", rel="icon", href=f"data:image/svg+xml,{quote(_ICON)}"),
         element("style", Html(_asset("page.css"))),
     ]
-    banner = element("p", id="silence", role="status", hidden=True)
-    body = [*([banner] if live else []), element("main", main, id="page")]
-    if live:
-        body.append(element("script", Html(_asset("live.js"))))
+    body = [element("main", main, id="page"), *([element("script", Html(_RELOAD))] if live else [])]
     document = element("html", element("head", *head), element("body", *body), lang="en")
     return f"<!DOCTYPE html>\n{document}\n"
 
 
 def policy(live: bool = False) -> str:
     """The content security policy: the page's own style and script, and nothing from elsewhere."""
-    rules = ["default-src 'none'", f"style-src '{_digest('page.css')}'", "img-src data:"]
-    if live:
-        rules += [f"script-src '{_digest('live.js')}'", "connect-src 'self'"]
+    rules = ["default-src 'none'", f"style-src '{_digest(_asset('page.css'))}'", "img-src data:"]
+    rules += [f"script-src '{_digest(_RELOAD)}'"] if live else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
@@ -158,12 +167,12 @@ def _asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-def _digest(name: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()}"
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def fragment(content: Content) -> Html:
-    """The content of `main`, which a live page replaces."""
+    """The content of `main`."""
     quantities = curves(content.lines)
     report = content.report
     sections = [
@@ -218,7 +227,6 @@ def _header(content: Content) -> Html:
         *(_failure(failed) for failed in report.failures[:_MOST_FAILURES]),
         element("dl", *items, class_="facts"),
         id="head",
-        data_title=f"{content.name}: {report.state}",
     )
 
 
