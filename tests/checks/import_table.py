@@ -206,6 +206,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "registry",
         "report",
         "backends.base",
+        "backends.connection",
         "backends.load",
         "backends.port_forward",
         "backends.task_access",

@@ -51,17 +51,20 @@ def working_directory_is_copied(cluster: Standing, verbs: Verbs, folder: Path) -
     assert (code, "has no task 'ps-0'; it has worker-0." in beside) == (3, True)
 
 
-def interrupted(folder: Path) -> Path:
-    """The part that an interrupted copy leaves. A copy that ends before it is interrupted is made again."""
-    while not interrupts(folder):
+def interrupted_copy_leaves_nothing(verbs: Verbs, folder: Path) -> None:
+    while not interrupts(folder):  # a copy that ends before it is interrupted is made again
         (folder / "large").unlink()
-    (part,) = folder.glob(".large.*.part")
-    return part
+    assert not (folder / "large").exists()
+    assert not list(folder.glob(".*.part"))
+    terminal = verbs.terminal("cp", "worker-0:large", ".")
+    assert terminal.end() == 0, terminal.said
+    assert "MB" in terminal.said or "MiB" in terminal.said, "a terminal gets a progress bar"
+    assert (folder / "large").stat().st_size == SIZE
 
 
 def interrupts(folder: Path) -> bool:
     process = subprocess.Popen([COMMAND, "cp", "worker-0:large", "."], cwd=folder, stdout=subprocess.DEVNULL)
-    until(lambda: process.poll() is not None or any(map(size, folder.glob(".large.*.part"))), "a part")
+    until(lambda: process.poll() is not None or any(map(size, folder.glob(".*.part"))), "a part")
     process.send_signal(signal.SIGINT)
     return process.wait() == 130
 
@@ -73,17 +76,6 @@ def size(path: Path) -> int:
         return 0
 
 
-def interrupted_copy_continues(verbs: Verbs, folder: Path) -> None:
-    part = interrupted(folder)
-    assert not (folder / "large").exists()
-    assert 0 < part.stat().st_size < SIZE
-    terminal = verbs.terminal("cp", "worker-0:large", ".")
-    assert terminal.end() == 0, terminal.said
-    assert "MB" in terminal.said or "MiB" in terminal.said, "a terminal gets a progress bar"
-    assert (folder / "large").stat().st_size == SIZE
-    assert not list(folder.glob(".large.*"))
-
-
 def test_files_of_a_task_are_copied_while_it_runs(cluster: Standing, tmp_path: Path) -> None:
     cluster.up(f"import os\n{WRITES}", workers=1)
     cluster.until_running("worker-0")
@@ -92,7 +84,7 @@ def test_files_of_a_task_are_copied_while_it_runs(cluster: Standing, tmp_path: P
     folder = Path(os.path.realpath(verbs.folder))
     train_dir_is_copied(verbs, folder)
     working_directory_is_copied(cluster, verbs, folder)
-    interrupted_copy_continues(verbs, folder)
+    interrupted_copy_leaves_nothing(verbs, folder)
 
     cluster.open()
     cluster.until_state("succeeded")

@@ -102,8 +102,6 @@ def copies(project: DockerProject, verbs: Verbs) -> None:
     assert code == 0, beside
     assert (verbs.folder / "out" / "big").read_bytes() == content
     assert json.loads(said)["skipped"] == {"far": "a link to /etc/passwd, outside of the folder"}
-    assert json.loads(verbs.call("cp", "worker-0:out", ".", "--json")[1])["received"] == 0
-    (verbs.folder / "out" / "big").unlink()
     assert verbs.call("cp", "worker-0:out/big", "-") == (0, content, "")
     assert verbs.call("cp", "worker-0:/tmp/worker-0", "-") == (0, b"x", "")
     train = project.job().spec.train_dir

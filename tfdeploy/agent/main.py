@@ -40,7 +40,7 @@ def _run(verb: str, rest: "list[str]") -> int:
         from .remove_volumes import remove_volumes
 
         return remove_volumes(rest)
-    elif verb in ("exec", "file-server", "tcp-relay"):
+    elif verb in ("exec", "archive", "tcp-relay"):
         return _run_for_user(verb, rest)
     elif verb in ("grpc-server", "data-dispatcher", "data-worker", "tensorboard"):
         _serve(verb)
@@ -71,10 +71,10 @@ def _run_for_user(verb: str, rest: "list[str]") -> int:
         from .launch.exec import exec_command
 
         return exec_command(Path(rest[0]), rest[1:])
-    if verb == "file-server":
-        from .user_files.file_server import serve_files
+    if verb == "archive":
+        from .launch.archive import archive_to_stdout
 
-        return serve_files(Path(rest[0]), sys.stdin.buffer, sys.stdout.buffer)
+        return archive_to_stdout(Path(rest[0]), *rest[1:])
     from .transport.tcp_relay import relay
 
     return relay(*rest)

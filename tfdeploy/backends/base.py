@@ -304,8 +304,9 @@ class TaskAccess(Protocol):
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
 
-    def files(self, cluster: ClusterRef, hostname: str) -> "Connection":
-        """A connection to the agent's file server, as the user of the task's program. BackendError if the task does not run now."""
+    def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> "Connection":
+        """A connection that brings the agent's archive of a path, read as the user of the task's program. BackendError if the task does
+        not run now."""
 
     def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
         """What the programs of these tasks do now; without those whose launcher is silent. BackendError if the controller is."""

@@ -31,8 +31,8 @@ class ContainerAccess(Generic[Runner]):
         """Start a command in the container of a task, with the working directory and the environment of its program."""
         raise NotImplementedError
 
-    def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
-        """Start the file server in the container of a task."""
+    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
+        """Start the agent's `archive` in the container of a task."""
         raise NotImplementedError
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
@@ -72,10 +72,10 @@ class ContainerAccess(Generic[Runner]):
         finally:
             stream.close()
 
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
-        """To the file server in the task's container."""
+    def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> Connection:
+        """From the task's container."""
         to_copy_from(self.runner.controller(cluster).last_known_run(), cluster, hostname)
-        return self.file_server(cluster, hostname)
+        return self.archive(cluster, hostname, [base, path])
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """Not supported: the machines belong to the user."""

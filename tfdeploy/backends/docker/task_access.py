@@ -110,11 +110,11 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
         engine, container = self._container(cluster, hostname, service)
         return ExecStream(engine, container, [*AGENT_COMMAND, "exec", TASK_FOLDER, *words], env, tty)
 
-    def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
+    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
         """In the container of the service."""
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
-        return ExecConnection(engine, container, [*AGENT_COMMAND, "file-server", TASK_FOLDER])
+        return ExecConnection(engine, container, [*AGENT_COMMAND, "archive", TASK_FOLDER, *words])
 
     def _container(self, cluster: ClusterRef, hostname: str, service: ServiceJson) -> tuple[Engine, str]:
         """The container of a task, and the engine of its machine.

@@ -71,9 +71,9 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         words = [*AGENT_COMMAND, "exec", TASK_FOLDER, *words]
         return PodCommand(ApiServer(cluster["home"]), self.container(cluster, hostname, "Job"), words, env, tty)
 
-    def file_server(self, cluster: ClusterRef, hostname: str) -> Connection:
+    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
         """In the pod."""
-        command = [*AGENT_COMMAND, "file-server", TASK_FOLDER]
+        command = [*AGENT_COMMAND, "archive", TASK_FOLDER, *words]
         return PodConnection(ApiServer(cluster["home"]), self.container(cluster, hostname, "Job"), command)
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:

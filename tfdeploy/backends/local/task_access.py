@@ -24,7 +24,7 @@ from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..port_forward import Direct
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
-from ..task_files import ThreadConnection
+from ..task_files import LocalFiles
 from .paths import Places
 from .supervisor import Supervisor
 
@@ -121,10 +121,10 @@ class LocalAccess:
         port = port or own_port
         return Route(host, port, partial(Direct, host, port), direct=True)
 
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
-        """To the file server in this process."""
+    def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> Connection:
+        """From this computer."""
         to_copy_from(_current_run(cluster), cluster, hostname)
-        return ThreadConnection(Places(cluster["home"]).task(hostname))
+        return LocalFiles(Places(cluster["home"]).task(hostname), base, path)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From the kernel's counters of the processes."""

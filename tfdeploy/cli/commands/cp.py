@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 from ...agent.record.terminal_text import shown_text
@@ -44,31 +43,26 @@ def cp(
     artifacts are stored: RUN is its id, or the beginning of it, and `run:RUN/` is all of them, also after `pulumi destroy`.
 
     Folders are copied with all that is in them. DEST is as for `cp`: an existing folder gets the copy under its own name, and existing
-    files are replaced. A copy that was interrupted continues if the same command runs again. Each file is compared with the original
-    by its hash. A file that changes meanwhile is copied again, and left out if it keeps changing; one that only grows is copied up to
-    the size that it had. Links are followed inside the folder; others are named and left out.
+    files are replaced. A file that changes meanwhile is named, and the exit code is 1; one that grows is named, and copied up to the
+    size that it had. Links are followed inside the folder; others are named and left out.
     """
     path = parse_source(source)
     if dest == STDOUT and query.as_json:
         raise SpecError("--json", "the file is written to stdout", "Leave it out.")
-    with open_source(query, path) as opened:
+    with open_source(query, path) as opened, _progress_bar(opened.arrival.begin.size) as report:
         if dest == STDOUT:
             _refuse_folder(opened, source)
-            with _progress_bar(opened.size) as report:
-                result = copy_to_stdout(opened, report)
-            target = STDOUT
+            result, target = copy_to_stdout(opened.arrival, opened.name, report), STDOUT
         else:
             destination = find_destination(dest, opened.name, opened.is_folder)
             if opened.is_here:
-                refuse_in_source(destination, Path(opened.listing.root.name))
-            with _progress_bar(opened.size) as report:
-                result = copy(opened, destination, report)
-            target = str(destination)
+                refuse_in_source(destination, opened.root)
+            result, target = copy(opened.arrival, opened.name, destination, report), str(destination)
     if query.as_json:
         print_json({"destination": target, **vars(result)})
     else:
         _print(result, target)
-    if result.failed:
+    if result.failed or result.changed:
         sys.exit(FAILED)
 
 
@@ -79,6 +73,7 @@ def _refuse_folder(opened: OpenSource, source: str) -> None:
 
 def _print(result: CopyResult, target: str) -> None:
     _print_names(dict.fromkeys(result.grown, "it has grown meanwhile; copied up to the size that it had"))
+    _print_names(dict.fromkeys(result.changed, "it has changed while it was copied; copy it again"))
     _print_names({name: f"skipped, {reason}" for name, reason in result.skipped.items()})
     _print_names({name: f"not copied, {reason}" for name, reason in result.failed.items()})
     if target != STDOUT and (result.files or not result.failed):

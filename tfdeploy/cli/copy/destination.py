@@ -1,33 +1,23 @@
 """Where a copy is written. Names from a task are used below the destination only, and no link there is followed.
 
-A file is written beside its name and renamed when it is complete. A copy that was interrupted leaves that part, and continues it.
+A file is written beside its name and renamed when it is complete.
 """
 
 import errno
-import fcntl
-import hashlib
 import os
+import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ...agent.record.terminal_text import shown_text
-from ...errors import BackendError, SpecError, file_error
+from ...errors import SpecError
 
 STDOUT = "-"
 """As DEST: standard output."""
 
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PART_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-_MAX_NAME_BYTES = 200
-"""Of a file's name in that of its part: a name has at most 255 bytes."""
-
-_CHUNK = 1 << 20
+_PART_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def find_destination(text: str, source_name: str, is_folder: bool) -> Path:
@@ -71,163 +61,42 @@ def refuse_in_source(destination: Path, source: Path) -> None:
         raise SpecError("DEST", f"{destination} {where} the source", "Use another folder.")
 
 
-class TargetFolder:
-    """The folder that a copy is written below."""
+def make_folder(path: Path, mode: int) -> None:
+    """Create a folder where it is missing, with at most this mode for others. Its own folder is a real path.
 
-    def __init__(self, folder: Path) -> None:
-        """Open it.
-
-        Raises:
-            BackendError: it cannot be opened.
-        """
-        try:
-            self._root = os.open(folder, _FOLDER_FLAGS)
-        except OSError as error:
-            raise BackendError(file_error(error)) from None
-
-    def close(self) -> None:
-        """Release the folder."""
-        os.close(self._root)
-
-    @contextmanager
-    def subfolder(self, name: str, mode: int = 0o777) -> Iterator[int]:
-        """The descriptor of a folder below it, which is created where it is missing, with at most this mode for others.
-
-        Raises:
-            OSError: something of that name is not a folder.
-        """
-        descriptor = os.dup(self._root)
-        try:
-            for part in filter(None, name.split("/")):
-                with suppress(FileExistsError):
-                    os.mkdir(part, mode & 0o777 | 0o700, dir_fd=descriptor)
-                child = os.open(part, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
-                os.close(descriptor)
-                descriptor = child
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    Raises:
+        OSError: something of that name is not a folder, or the way to it leads over a link.
+    """
+    _refuse_links(path)
+    with suppress(FileExistsError):
+        path.mkdir(mode & 0o777 | 0o700)
+    if path.is_symlink() or not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
-class Part:
-    """The part of a file that has arrived."""
+def write_file(path: Path, mode: int, parts: Iterable[bytes]) -> None:
+    """Write a file, which has its name once it is complete. A file that it replaces passes its mode on.
 
-    def __init__(self, folder: int, name: str, source: str, mode: int) -> None:
-        """Open the part of this source, or begin one; `folder` is a descriptor.
-
-        Raises:
-            OSError: it cannot be written.
-            BackendError: another process writes it, or another user has created it.
-        """
-        self._folder, self._name = folder, name
-        self._part = part_name(name, source)
-        self.file = self._open(mode & 0o777 | 0o600)
-        if (existing := self._existing_mode()) is not None:
-            os.fchmod(self.file.fileno(), existing | 0o600)
-
-    def _open(self, mode: int) -> Any:
-        while True:
-            file = os.fdopen(os.open(self._part, _PART_FLAGS, mode, dir_fd=self._folder), "r+b", buffering=0)
-            try:
-                self._lock(file)
-                if self._is_current(file):
-                    return file
-            except BaseException:
-                file.close()
-                raise
-            file.close()
-
-    def _lock(self, file: Any) -> None:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_nlink > 1:
-            raise BackendError(f"{self._part} is not the part of a file that this user has copied. Remove it.")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BackendError(f"another `tfdeploy cp` copies {self._name} to the same folder.") from None
-
-    def _is_current(self, file: Any) -> bool:
-        """Whether the file still has that name: the process that had the lock may have completed it."""
-        try:
-            status = os.stat(self._part, dir_fd=self._folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return (status.st_dev, status.st_ino) == (os.fstat(file.fileno()).st_dev, os.fstat(file.fileno()).st_ino)
-
-    def _existing_mode(self) -> int | None:
-        """The permissions of the file that it replaces."""
-        with suppress(FileNotFoundError):
-            status = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode):
-                return status.st_mode & 0o777
-        return None
-
-    def complete(self) -> None:
-        """Give it the name of the file. A file that it replaces passes its mode on.
-
-        Raises:
-            OSError: a folder has that name.
-        """
-        if (existing := self._existing_mode()) is not None:
-            os.fchmod(self.file.fileno(), existing)
-        try:
-            os.replace(self._part, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        except OSError:
-            self.discard()
-            raise
-
-    def discard(self) -> None:
-        """Remove it."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._part, dir_fd=self._folder)
-
-    def close(self) -> None:
-        """Leave it as it is."""
-        self.file.close()
-
-
-def part_name(name: str, source: str) -> str:
-    """The name of a file's part: that of another source is another one."""
-    begin = os.fsdecode(os.fsencode(name)[:_MAX_NAME_BYTES])
-    return f".{begin}.{hashlib.sha256(source.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.part"
-
-
-@dataclass(frozen=True)
-class Held:
-    """What this computer has of a file: its first bytes."""
-
-    size: int
-    content: Any
-    """Their hash, which may be continued."""
-
-    @property
-    def sha256(self) -> str:
-        """Their hash as text."""
-        return str(self.content.hexdigest())
-
-
-def held_content(file: Any) -> Held:
-    """What a file has."""
-    file.seek(0)
-    size, content = 0, hashlib.sha256()
-    while data := file.read(_CHUNK):
-        size += len(data)
-        content.update(data)
-    return Held(size, content)
-
-
-def existing_content(folder: int, name: str, size: int) -> Held | None:
-    """What an existing file of this size has; None where there is none."""
+    Raises:
+        OSError: it cannot be written, a folder has that name, or the way to it leads over a link.
+    """
+    _refuse_links(path)
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
-    except OSError:
-        return None
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_size != size:
-        os.close(descriptor)
-        return None
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        return held_content(file)
+        with os.fdopen(os.open(part, _PART_FLAGS, mode & 0o777 | 0o600), "wb") as file:
+            with suppress(FileNotFoundError):
+                replaced = path.lstat().st_mode
+                if stat.S_ISREG(replaced):
+                    os.fchmod(file.fileno(), replaced & 0o777)
+            file.writelines(parts)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _refuse_links(path: Path) -> None:
+    if os.path.realpath(path.parent) != str(path.parent):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def write_reason(error: OSError) -> str:

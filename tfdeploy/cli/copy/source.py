@@ -1,31 +1,22 @@
 """What is copied: `TASK:PATH` or `run:RUN/PATH`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ... import registry
+from ...agent.launch.archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, Begin
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
-from ...agent.user_files.file_listing import is_inside, real_path
-from ...agent.user_files.file_messages import (
-    ABSOLUTE,
-    FILE,
-    FOLDER,
-    MISSING,
-    NO_PROGRAM,
-    TRAIN_DIR,
-    URL,
-    WORK,
-    FileEntry,
-)
+from ...backends.connection import Connection
 from ...backends.load import access
-from ...backends.task_files import Listing, TaskFiles, ThreadConnection
+from ...backends.task_files import LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ..select import ClusterQuery, select_cluster, select_existing_cluster
 from ..snapshot import take_snapshot
+from .transfer import ArrivingFiles
 
 RUN = "run"
 """In place of a task: a stored run."""
@@ -55,26 +46,23 @@ class RunPath:
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A file or a folder that is listed, with the connection that sends it."""
+    """A file or a folder that arrives."""
 
-    files: TaskFiles
-    listing: Listing
+    arrival: ArrivingFiles
     name: str
     """What the copy is called in a folder."""
-    identity: str
-    """Another source has another one."""
     is_here: bool = False
     """Whether it is on this computer, so that a copy could replace it."""
 
     @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder."""
-        return self.listing.root.kind == FOLDER
+    def root(self) -> Path:
+        """Its real path, where it is."""
+        return Path(self.arrival.begin.root)
 
     @property
-    def size(self) -> int:
-        """The sum of the sizes of its files."""
-        return self.listing.root.size + sum(entry.size for entry in self.listing.entries)
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.arrival.begin.kind == FOLDER
 
 
 def parse_source(text: str) -> TaskPath | RunPath:
@@ -102,33 +90,30 @@ def parse_source(text: str) -> TaskPath | RunPath:
 
 @contextmanager
 def open_source(query: ClusterQuery, source: TaskPath | RunPath) -> Iterator[OpenSource]:
-    """List a source, and connect to it.
+    """Connect to a source.
 
     Raises:
         NotFound: it does not exist; with what there is.
-        BackendError: the task does not run now, or its files cannot be listed.
+        BackendError: the task does not run now, or its files cannot be read.
     """
     if isinstance(source, RunPath):
-        run_id, folder = _find_artifacts(select_cluster(query), source.run)
-        files, is_here = TaskFiles(ThreadConnection(folder)), True
-        base, path, title = ABSOLUTE, str(folder / source.path), f"{RUN}:{run_id}/{source.path}"
-        default_name, identity = run_id, str(folder)
+        name, folder = _find_artifacts(select_cluster(query), source.run)
+        title = f"{RUN}:{name}/{source.path}"
+        connection: Connection = LocalFiles(folder, ABSOLUTE, str(folder / source.path))
     else:
         cluster = select_existing_cluster(query).cluster
-        connection = access(cluster["backend"]).files(cluster, source.hostname)
-        files, is_here = TaskFiles(connection), isinstance(connection, ThreadConnection)
-        base, path, title = source.base, source.path, _title(source)
-        default_name = TRAIN_DIR if base == TRAIN_DIR else source.hostname
-        identity = f"{cluster['id']} {source.hostname}"
+        title = _title(source)
+        name = TRAIN_DIR if source.base == TRAIN_DIR else source.hostname
+        connection = access(cluster["backend"]).files(cluster, source.hostname, source.base, source.path or ".")
     try:
-        listing = files.list(base, path)
-        _refuse_missing(listing, title, source)
-        if isinstance(source, RunPath) and not is_inside(Path(listing.root.name), real_path(folder)):
-            raise BackendError(f"{title} is a link to {shown_text(listing.root.name)}, which is not an artifact.")
-        name = source.path.rpartition("/")[2] or default_name
-        yield OpenSource(files, listing, name, f"{identity} {listing.root.name}", is_here)
+        arrival = ArrivingFiles(connection)
+        _refuse_missing(arrival.begin, title)
+        opened = OpenSource(arrival, source.path.rpartition("/")[2] or name, isinstance(connection, LocalFiles))
+        if isinstance(source, RunPath) and not opened.root.is_relative_to(folder.resolve()):
+            raise BackendError(f"{title} is a link to {shown_text(str(opened.root))}, which is not an artifact.")
+        yield opened
     finally:
-        files.close()
+        connection.close()
 
 
 def _title(source: TaskPath) -> str:
@@ -136,26 +121,22 @@ def _title(source: TaskPath) -> str:
     return f"{source.hostname}:{begin}{source.path}"
 
 
-def _refuse_missing(listing: Listing, title: str, source: TaskPath | RunPath) -> None:
-    root = listing.root
-    if root.kind in (FILE, FOLDER):
+def _refuse_missing(begin: Begin, title: str) -> None:
+    if begin.kind in (FILE, FOLDER):
         return
-    if root.kind == MISSING:
-        raise NotFound(f"{title} does not exist. {shown_text(root.name)} has: {_names(listing.entries)}.")
+    root = shown_text(begin.root)
+    if begin.kind == MISSING:
+        names = ", ".join(map(shown_text, begin.names)) or "nothing"
+        raise NotFound(f"{title} does not exist. {root} has: {names}.")
     remedy = "`tfdeploy cp run:RUN/PATH DEST` copies what is stored of a run."
-    if root.kind == NO_PROGRAM:
+    if begin.kind == NO_PROGRAM:
         wrong = f"{title}: the program does not run now, so only a path that begins with / can be copied"
         raise BackendError(f"{wrong}. {remedy}")
-    if root.kind == URL:
-        url = shown_text(root.name)
+    if begin.kind == URL:
         raise BackendError(
-            f"{title}: the train_dir of this run is {url}, and not in the task. Copy it from there. {remedy}"
+            f"{title}: the train_dir of this run is {root}, and not in the task. Copy it from there. {remedy}"
         )
-    raise BackendError(f"{title} cannot be copied: {shown_text(root.reason) or 'the task refuses it'}.")
-
-
-def _names(entries: Sequence[FileEntry]) -> str:
-    return ", ".join(shown_text(entry.name) + "/" * (entry.kind == FOLDER) for entry in entries) or "nothing"
+    raise BackendError(f"{title} cannot be copied: {shown_text(begin.reason) or 'the task refuses it'}.")
 
 
 def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:

@@ -1,44 +1,25 @@
-"""Copies what is listed: each file is received, compared by its hash, and renamed; one that changes meanwhile is received again."""
+"""Copies what arrives as an archive. It may be wrong or hostile: a task's program controls its container."""
 
-import hashlib
+import json
+import os
 import sys
+import tarfile
 import tempfile
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ...agent.user_files.file_messages import CHANGED, FILE, FOLDER, GROWN, SAME, SKIPPED, ContentEnd, FileEntry
-from ...backends.task_files import TaskFiles
-from ...errors import DISK_FULL, BackendError, file_error
-from .destination import Part, TargetFolder, existing_content, held_content, write_reason
-from .source import OpenSource
+from ...agent.launch.archive import BEGIN, CONTENT, END, Begin, End
+from ...backends.connection import Connection
+from ...errors import DISK_FULL, BackendError, Unreachable, file_error
+from .destination import make_folder, write_file, write_reason
 
-_ATTEMPTS = 3
-"""How often a file is received that changes meanwhile."""
+_MAX_JSON = 1 << 27
+"""How many bytes `begin` and `end` may have."""
 
-COMPLETE = (SAME, GROWN)
-
-_CHANGED = "it changes while it is copied"
-
-
-@dataclass
-class Meter:
-    """How many bytes of a copy are done, for a progress bar."""
-
-    report: Callable[[int], None]
-    completed: int = 0
-    """The sizes of the files before the current one."""
-
-    def show(self, current: int) -> None:
-        """So many bytes of the current file are there."""
-        self.report(self.completed + current)
-
-    def next_file(self, size: int) -> None:
-        """The current file, of this size, is done."""
-        self.completed += size
-        self.show(0)
+_CHUNK = 1 << 20
 
 
 @dataclass
@@ -48,106 +29,134 @@ class CopyResult:
     files: int = 0
     bytes: int = 0
     """The sizes of these files."""
-    received: int = 0
-    """What was transferred: less where a part or the same file was there."""
     grown: list[str] = field(default_factory=list)
     """Files that were copied up to the size that they had, while their program appended to them."""
+    changed: list[str] = field(default_factory=list)
+    """Other files that were written to while they were copied."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Name to the reason."""
     failed: dict[str, str] = field(default_factory=dict)
     """Name to the reason."""
 
-    def add(self, name: str, received: "_Received") -> None:
-        """The result of one file."""
-        self.received += received.count
-        if received.end.state not in COMPLETE:
-            self.failed[name] = received.end.reason or _CHANGED
-            return
-        self.files += 1
-        self.bytes += received.size
-        if received.end.state == GROWN:
-            self.grown.append(name)
-
 
 @dataclass(frozen=True)
-class _Received:
-    """One file that has arrived, or has not."""
+class Received:
+    """One file or folder that arrives."""
 
-    end: ContentEnd
-    size: int = 0
-    count: int = 0
-    """How many bytes were transferred."""
+    name: str
+    """Relative to the path that is copied; empty for itself."""
+    is_folder: bool
+    size: int
+    mode: int
+    content: Any
 
 
-def copy(source: OpenSource, destination: Path, report: Callable[[int], None]) -> CopyResult:
-    """Copy a file or a folder.
+class ArrivingFiles:
+    """The archive that a connection brings."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Wait for what the path is.
+
+        Raises:
+            Unreachable: the connection ended.
+            BackendError: something else arrives.
+        """
+        self._connection, self._has_ended = connection, False
+        with self.errors():
+            self._archive = tarfile.open(mode="r|", fileobj=cast(Any, self))  # noqa: SIM115
+            first = self._archive.next()
+            if first is None or first.name != BEGIN:
+                raise ValueError("not the beginning")
+            self.begin = Begin.from_dict(self._json(first))
+
+    def read(self, _size: int) -> bytes:
+        """The next bytes, for `tarfile`."""
+        try:
+            data = self._connection.receive()
+        except OSError:
+            data = b""
+        self._has_ended = not data
+        return data
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise what is wrong with the archive as an error in words."""
+        try:
+            yield
+        except (tarfile.TarError, ValueError, TypeError, OverflowError, RecursionError):
+            if self._has_ended:
+                raise Unreachable(self._connection.why() or "the connection to the task ended") from None
+            raise BackendError(
+                "the task responds with something else than files: does its program change those of its launcher?"
+            ) from None
+
+    def members(self, result: CopyResult, title: str) -> Iterator[Received]:
+        """The files and folders, each folder before what is in it. `result` gets what the end says; `title` is the path's own name."""
+        while (member := self._archive.next()) is not None:
+            if member.name == END:
+                end = End.from_dict(self._json(member))
+                result.grown += [str(name or title) for name in end.grown]
+                result.changed += [str(name or title) for name in end.changed]
+                result.skipped.update(end.skipped)
+                result.failed.update({name or title: reason for name, reason in end.failed.items()})
+                return
+            content = self._archive.extractfile(member) if member.isreg() else None
+            if content is None and not member.isdir():
+                raise ValueError("neither a file nor a folder")
+            yield Received(_checked(member.name), member.isdir(), member.size, member.mode, content)
+        self._has_ended = True
+        raise ValueError("no end")
+
+    def _json(self, member: tarfile.TarInfo) -> Any:
+        content = self._archive.extractfile(member) if member.isreg() and member.size <= _MAX_JSON else None
+        if content is None:
+            raise ValueError("not a message")
+        return json.loads(content.read())
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def _checked(name: str) -> str:
+    """The name of a member below the copied path.
 
     Raises:
-        Unreachable: the connection ended. The same call continues.
-        BackendError: this computer's disk is full or cannot be written.
+        BackendError: it leads out of it.
     """
-    result, meter = CopyResult(), Meter(report)
-    root = source.listing.root
-    with closing(TargetFolder(destination.parent)) as target:
-        if root.kind == FILE:
-            _copy_file(source, FileEntry(FILE, "", root.size, root.mode), target, destination.name, meter, result)
-        else:
-            _make_folder(target, destination.name, root.mode, destination.name, result)
-            for entry in source.listing.entries:
-                path = f"{destination.name}/{entry.name}"
-                if entry.kind == FILE:
-                    _copy_file(source, entry, target, path, meter, result)
-                elif entry.kind == FOLDER:
-                    _make_folder(target, path, entry.mode, entry.name, result)
-                else:
-                    (result.skipped if entry.kind == SKIPPED else result.failed)[entry.name] = entry.reason
+    first, *parts = name.split("/")
+    if first != CONTENT or {"", ".", ".."} & {*parts} or "\0" in name:
+        raise BackendError(f"the task sends {name!r}, which is not the name of a file in the folder.")
+    return "/".join(parts)
+
+
+def copy(arrival: ArrivingFiles, title: str, destination: Path, report: Callable[[int], None]) -> CopyResult:
+    """Copy a file or a folder; messages name it by `title`.
+
+    Raises:
+        Unreachable: the connection ended.
+        BackendError: this computer's disk is full.
+    """
+    result = CopyResult()
+    with arrival.errors():
+        for received in arrival.members(result, title):
+            try:
+                if received.is_folder:
+                    make_folder(destination / received.name, received.mode)
+                    continue
+                write_file(destination / received.name, received.mode, _parts(received, result, report))
+            except ConnectionError:
+                raise
+            except OSError as error:
+                _refuse_full_disk(error, destination / received.name)
+                result.failed[received.name or title] = write_reason(error)
+            else:
+                _count(result, received)
     return result
 
 
-def _make_folder(target: TargetFolder, path: str, mode: int, name: str, result: CopyResult) -> None:
-    try:
-        with target.subfolder(path, mode):
-            return
-    except OSError as error:
-        _refuse_full_disk(error, path)
-        result.failed[name] = write_reason(error)
-
-
-def _copy_file(
-    source: OpenSource, entry: FileEntry, target: TargetFolder, path: str, meter: Meter, result: CopyResult
-) -> None:
-    folder, _, name = path.rpartition("/")
-    title = entry.name or source.name
-    try:
-        with (
-            target.subfolder(folder) as descriptor,
-            closing(Part(descriptor, name, f"{source.identity} {entry.name}", entry.mode)) as part,
-        ):
-            existing = existing_content(descriptor, name, entry.size) if not held_content(part.file).size else None
-            if existing and source.files.has(entry.name, existing.size, existing.sha256):
-                received = _Received(ContentEnd(SAME), entry.size)
-                part.discard()
-            else:
-                received = _receive(source.files, entry.name, part.file, meter)
-                (part.complete if received.end.state in COMPLETE else part.discard)()
-    except ConnectionError:
-        raise
-    except OSError as error:
-        _refuse_full_disk(error, path)
-        result.failed[title] = write_reason(error)
-    else:
-        result.add(title, received)
-    meter.next_file(entry.size)
-
-
-def _refuse_full_disk(error: OSError, path: str) -> None:
-    if error.errno in DISK_FULL:
-        error.filename = path
-        raise BackendError(file_error(error)) from None
-
-
-def copy_to_stdout(source: OpenSource, report: Callable[[int], None]) -> CopyResult:
-    """Write a file to standard output, once all of it has arrived.
+def copy_to_stdout(arrival: ArrivingFiles, title: str, report: Callable[[int], None]) -> CopyResult:
+    """Write a file to standard output, once all of it has arrived as it is.
 
     Raises:
         Unreachable: the connection ended.
@@ -155,47 +164,37 @@ def copy_to_stdout(source: OpenSource, report: Callable[[int], None]) -> CopyRes
     """
     result = CopyResult()
     with tempfile.TemporaryFile(buffering=0) as file:
-        received = _receive(source.files, "", file, Meter(report))
-        result.add(source.name, received)
-        if not result.failed:
+        with arrival.errors():
+            for received in arrival.members(result, title):
+                if received.name or received.is_folder:
+                    raise ValueError("not a single file")
+                try:
+                    file.writelines(_parts(received, result, report))
+                except OSError as error:
+                    raise BackendError(file_error(error)) from None
+                _count(result, received)
+        if not result.failed and not result.changed:
             file.seek(0)
-            while data := file.read(1 << 20):
+            while data := file.read(_CHUNK):
                 sys.stdout.buffer.write(data)
             sys.stdout.flush()
     return result
 
 
-def _receive(files: TaskFiles, name: str, file: Any, meter: Meter) -> _Received:
-    """Receive what is missing of a file; all of it, if it changes meanwhile."""
-    count = 0
-    for _ in range(_ATTEMPTS):
-        held = held_content(file)
-        begin = files.read(name, held.size, held.sha256)
-        content = held.content if begin.offset else hashlib.sha256()
-        file.seek(begin.offset)
-        file.truncate()
-        position = begin.offset
-        for part in files.parts(begin):
-            meter.show(position)
-            content.update(part)
-            _write(file, part)
-            position += len(part)
-        meter.show(position)
-        count += position - begin.offset
-        end = files.end()
-        if end.state in COMPLETE and end.sha256 != content.hexdigest():
-            end = ContentEnd(CHANGED, reason="it does not arrive as it was sent")
-        if end.state != CHANGED:
-            break
-        file.truncate(0)
-    return _Received(end, begin.size, count)
+def _parts(received: Received, result: CopyResult, report: Callable[[int], None]) -> Iterator[bytes]:
+    position = result.bytes
+    while data := received.content.read(_CHUNK):
+        yield data
+        position += len(data)
+        report(position)
 
 
-def _write(file: Any, data: memoryview) -> None:
-    """Write all of it. An error ends the whole copy, because the rest of the file would still arrive."""
-    try:
-        while data:
-            data = data[file.write(data) :]
-    except OSError as error:
-        error.filename = "the copy"
+def _count(result: CopyResult, received: Received) -> None:
+    result.files += 1
+    result.bytes += received.size
+
+
+def _refuse_full_disk(error: OSError, path: Path) -> None:
+    if error.errno in DISK_FULL:
+        error.filename = os.fspath(path)
         raise BackendError(file_error(error)) from None

@@ -1,20 +1,13 @@
 """Where a copy is written: as for `cp`, and never through a link or out of the destination."""
 
-import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tfdeploy.cli.copy.destination import (
-    Part,
-    TargetFolder,
-    existing_content,
-    find_destination,
-    part_name,
-    refuse_in_source,
-)
-from tfdeploy.errors import BackendError, SpecError
+from tfdeploy.cli.copy.destination import find_destination, make_folder, refuse_in_source, write_file
+from tfdeploy.errors import SpecError
 
 
 @pytest.fixture
@@ -70,77 +63,6 @@ def test_what_cannot_be_written_is_refused(
         find_destination(text, "model", is_folder)
 
 
-def test_folders_are_created_and_links_are_not_followed(folder: Path) -> None:
-    target = TargetFolder(folder)
-    try:
-        with target.subfolder("a/b") as descriptor:
-            assert os.fstat(descriptor).st_ino == (folder / "a" / "b").stat().st_ino
-        for name in ("link", "link/a", "file/a"):
-            with pytest.raises(OSError, match=r"."), target.subfolder(name):
-                pass
-        assert list((folder / "there").iterdir()) == []
-    finally:
-        target.close()
-
-
-def part(folder: int, source: str = "s", mode: int = 0o644) -> Part:
-    return Part(folder, "file", source, mode)
-
-
-@pytest.fixture
-def descriptor(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY)
-
-
-def test_a_part_continues_and_becomes_the_file(folder: Path, descriptor: int) -> None:
-    (folder / "file").chmod(0o640)
-    first = part(descriptor)
-    first.file.write(b"ne")
-    first.close()
-    assert (folder / "file").read_text() == "old"
-    second = part(descriptor)
-    assert second.file.read() == b"ne"
-    second.file.write(b"w")
-    second.complete()
-    second.close()
-    assert (folder / "file").read_text() == "new"
-    assert (folder / "file").stat().st_mode & 0o777 == 0o640
-    assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
-
-
-def test_a_part_of_another_source_is_another_one(descriptor: int) -> None:
-    first = part(descriptor)
-    first.file.write(b"first")
-    second = part(descriptor, "other")
-    assert second.file.read() == b""
-    first.close()
-    second.close()
-
-
-def test_a_program_is_executable_and_nothing_more(folder: Path, descriptor: int) -> None:
-    (folder / "file").unlink()
-    first = part(descriptor, mode=0o755)
-    first.complete()
-    first.close()
-    mode = (folder / "file").stat().st_mode
-    assert (mode & 0o100, mode & 0o7000) == (0o100, 0)
-
-
-def test_what_others_may_not_read_stays_so(folder: Path, descriptor: int) -> None:
-    (folder / "file").unlink()
-    first = part(descriptor, mode=0o600)
-    first.complete()
-    first.close()
-    assert (folder / "file").stat().st_mode & 0o777 == 0o600
-    second = part(descriptor, mode=0o644)
-    assert os.fstat(second.file.fileno()).st_mode & 0o777 == 0o600
-    second.close()
-    target = TargetFolder(folder)
-    with target.subfolder("private", 0o700):
-        assert (folder / "private").stat().st_mode & 0o777 == 0o700
-    target.close()
-
-
 @pytest.mark.parametrize("text", ["", "/inner", "/inner/copy"])
 def test_nothing_is_written_into_the_source(tmp_path: Path, text: str) -> None:
     source = tmp_path / "train_dir"
@@ -151,37 +73,38 @@ def test_nothing_is_written_into_the_source(tmp_path: Path, text: str) -> None:
     refuse_in_source(destination, tmp_path / "train")
 
 
-def test_two_copies_do_not_write_one_part(descriptor: int) -> None:
-    first = part(descriptor)
-    with pytest.raises(BackendError, match="another `tfdeploy cp`"):
-        part(descriptor)
-    first.close()
+def test_a_file_has_its_name_once_it_is_complete_and_the_mode_of_the_one_before(folder: Path) -> None:
+    (folder / "file").chmod(0o640)
+
+    def parts() -> Iterator[bytes]:
+        yield b"ne"
+        assert (folder / "file").read_text() == "old"
+        (part,) = folder.glob(".*.part")
+        assert part.stat().st_mode & 0o777 == 0o640
+        yield b"w"
+
+    write_file(folder / "file", 0o755, parts())
+    assert (folder / "file").read_text() == "new"
+    assert (folder / "file").stat().st_mode & 0o777 == 0o640
+    assert not list(folder.glob(".*.part"))
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "hard link"])
-def test_a_part_that_is_not_our_file_is_not_written(folder: Path, descriptor: int, kind: str) -> None:
-    name = part_name("file", "s")
-    if kind == "link":
-        (folder / name).symlink_to("there/victim")
-    elif kind == "pipe":
-        os.mkfifo(folder / name)
-    else:
-        (folder / "victim").write_text("")
-        (folder / name).hardlink_to(folder / "victim")
-    with pytest.raises((OSError, BackendError)):
-        part(descriptor)
-    assert not (folder / "there" / "victim").exists()
+def test_what_others_may_not_read_stays_so(folder: Path) -> None:
+    write_file(folder / "private", 0o600, [b"x"])
+    write_file(folder / "program", 0o4755, [b"x"])
+    make_folder(folder / "closed", 0o700)
+    modes = [(folder / name).stat().st_mode & 0o7777 for name in ("private", "program", "closed")]
+    assert modes[::2] == [0o600, 0o700]
+    assert (modes[1] & 0o100, modes[1] & 0o7000) == (0o100, 0)
 
 
-def test_the_part_of_a_long_name_has_a_valid_name(tmp_path: Path) -> None:
-    for name in ("x" * 255, "\u00e9" * 127, os.fsdecode(b"\xff" * 255)):
-        (tmp_path / part_name(name, "s")).write_bytes(b"")
-
-
-def test_only_a_file_of_the_same_size_is_compared(folder: Path, descriptor: int) -> None:
-    held = existing_content(descriptor, "file", 3)
-    assert held is not None
-    assert (held.size, held.sha256) == (3, hashlib.sha256(b"old").hexdigest())
-    (folder / "to-file").symlink_to("file")
-    for name, size in (("file", 4), ("no", 3), ("there", 3), ("to-file", 3)):
-        assert existing_content(descriptor, name, size) is None
+@pytest.mark.parametrize("name", ["link/a", "file/a", "there/link/a"])
+def test_links_are_not_followed(folder: Path, name: str) -> None:
+    (folder / "there" / "link").symlink_to("..")
+    with pytest.raises(OSError, match=r"."):
+        write_file(folder / name, 0o644, [b"x"])
+    with pytest.raises(OSError, match=r"."):
+        make_folder(folder / name, 0o755)
+    with pytest.raises(NotADirectoryError):
+        make_folder(folder / "link", 0o755)
+    assert {path.name for path in folder.rglob("*")} == {"there", "file", "link"}

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 
 from tests.clusters import ID
 from tests.unit.cli.commands.test_runs import add, entry
+from tfdeploy.agent.launch.archive import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.user_files.file_messages import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.cli.copy.source import RunPath, TaskPath, parse_source
 from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound, SpecError
@@ -94,8 +94,8 @@ def test_the_artifacts_of_a_run_are_copied(runs: list[str], program: Path) -> No
         "destination": str(program / run_id),
         "files": 2,
         "bytes": 6,
-        "received": 6,
         "grown": [],
+        "changed": [],
         "skipped": {},
         "failed": {},
     }

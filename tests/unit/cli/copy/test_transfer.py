@@ -1,38 +1,65 @@
-"""Copies from a file server of this process: what arrives, what continues, and what a hostile or changing task leaves."""
+"""What arrives of an archive, and what a hostile or interrupted task leaves."""
 
+import io
+import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tfdeploy.agent.user_files import file_server
-from tfdeploy.agent.user_files.file_messages import ABSOLUTE, FILE, ContentBegin, FileEntry
-from tfdeploy.backends.task_files import Listing, TaskFiles, ThreadConnection
+from tfdeploy.agent.launch.archive import ABSOLUTE, FOLDER
+from tfdeploy.backends.task_files import LocalFiles
 from tfdeploy.cli.copy import transfer
-from tfdeploy.cli.copy.destination import find_destination
-from tfdeploy.cli.copy.source import OpenSource
-from tfdeploy.cli.copy.transfer import CopyResult, copy_to_stdout
+from tfdeploy.cli.copy.transfer import ArrivingFiles, CopyResult, copy_to_stdout
 from tfdeploy.errors import BackendError, Unreachable
 
-BIG = bytes(range(256)) * 20_000
-OLD = 1_000_000_000
+STEP = 1000
+
+NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
+    lambda name: name not in (".", "..")
+)
 
 
-class Breaking(ThreadConnection):
-    """A connection that ends after so many bytes."""
+class Scripted:
+    """A connection that delivers these bytes, some at a time, and then ends."""
 
-    def __init__(self, folder: Path, count: int) -> None:
-        super().__init__(folder)
-        self._left = count
+    def __init__(self, data: bytes, why: str = "") -> None:
+        self._parts = [data[start : start + STEP] for start in range(0, len(data), STEP)]
+        self._why = why
+
+    def send(self, data: bytes) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
 
     def receive(self) -> bytes:
-        data = super().receive()[: self._left] if self._left else b""
-        self._left -= len(data)
-        return data
+        return self._parts.pop(0) if self._parts else b""
+
+    def why(self) -> str:
+        return self._why
+
+    def close(self) -> None:
+        pass
+
+
+def archived(members: Mapping[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
+    """An archive with a beginning, these members, and an end."""
+    stream = io.BytesIO()
+    said = {"begin": json.dumps({"kind": FOLDER}).encode(), "end": b"{}"}
+    with tarfile.open(mode="w|", fileobj=stream) as archive:
+        for name, content in {"begin": said["begin"], **members, "end": said["end"]}.items():
+            member = tarfile.TarInfo(name)
+            if name not in said:
+                member.type, member.linkname = kind, "/etc"
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
 
 
 @pytest.fixture
@@ -40,13 +67,11 @@ def root(tmp_path: Path) -> Path:
     """The folder of a task."""
     folder = tmp_path / "task" / "model"
     (folder / "variables").mkdir(parents=True)
+    (folder / "hollow").mkdir()
     (folder / "saved_model.pb").write_bytes(b"graph")
-    (folder / "variables" / "data").write_bytes(BIG)
     (folder / "empty").write_bytes(b"")
     (folder / "variables" / "run.sh").write_bytes(b"#!")
-    (folder / "variables" / "run.sh").chmod(0o755)
-    for path in folder.rglob("*"):
-        os.utime(path, (OLD, OLD))
+    (folder / "variables" / "run.sh").chmod(0o700)
     return folder
 
 
@@ -57,102 +82,51 @@ def dest(tmp_path: Path) -> Path:
     return folder
 
 
-@contextmanager
-def source(path: Path, breaks_after: int = 0) -> Iterator[OpenSource]:
-    connection = Breaking(path, breaks_after) if breaks_after else ThreadConnection(path)
-    files = TaskFiles(connection)
+def copy(path: Path, dest: Path, report: Callable[[int], None] = lambda _: None) -> CopyResult:
+    connection = LocalFiles(path, ABSOLUTE, str(path))
     try:
-        listing = files.list(ABSOLUTE, str(path))
-        yield OpenSource(files, listing, path.name, f"worker-0 {path}")
+        return transfer.copy(ArrivingFiles(connection), path.name, dest / path.name, report)
     finally:
-        files.close()
+        connection.close()
 
 
-def copy(path: Path, dest: Path, breaks_after: int = 0, report: Callable[[int], None] = lambda _: None) -> CopyResult:
-    with source(path, breaks_after) as opened:
-        return transfer.copy(opened, find_destination(str(dest), opened.name, opened.is_folder), report)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def tree(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
 
 
 def test_a_folder_arrives_with_all_that_is_in_it(root: Path, dest: Path) -> None:
-    (root / "hollow").mkdir()
     reports: list[int] = []
-    result = copy(root, dest, report=reports.append)
+    result = copy(root, dest, reports.append)
     assert tree(dest / "model") == tree(root)
-    assert (dest / "model" / "hollow").is_dir()
-    assert os.access(dest / "model" / "variables" / "run.sh", os.X_OK)
+    assert (dest / "model" / "variables" / "run.sh").stat().st_mode & 0o777 == 0o700
     assert not (dest / "model" / "saved_model.pb").stat().st_mode & 0o111
-    size = len(BIG) + 7
-    assert (result.files, result.bytes, result.received, result.failed) == (4, size, size, {})
-    assert reports == sorted(reports)
-    assert reports[-1] == size
+    assert result == CopyResult(3, 7)
+    assert reports[-1] == 7
 
 
-def test_a_file_arrives_under_its_own_or_another_name(root: Path, dest: Path) -> None:
-    copy(root / "saved_model.pb", dest)
-    copy(root / "saved_model.pb", dest / "other.pb")
-    assert tree(dest) == {"saved_model.pb": b"graph", "other.pb": b"graph"}
+@given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(tuple), st.binary(max_size=3000), max_size=6))
+def test_whatever_a_folder_has_arrives_as_it_is(files: dict[tuple[str, ...], bytes]) -> None:
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(os.path.realpath(text))
+        (folder / "task").mkdir()
+        (folder / "dest").mkdir()
+        for parts, content in files.items():
+            path = folder.joinpath("task", *parts)
+            if not path.exists() and all(not parent.is_file() for parent in path.parents):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        assert not copy(folder / "task", folder / "dest").failed
+        assert tree(folder / "dest" / "task") == tree(folder / "task")
 
 
-def test_a_file_that_was_interrupted_continues(root: Path, dest: Path) -> None:
-    with pytest.raises(Unreachable):
-        copy(root / "variables" / "data", dest, breaks_after=len(BIG) // 2)
-    assert tree(dest).keys() != {"data"}
-    (part,) = dest.iterdir()
-    arrived = part.stat().st_size
-    assert 0 < arrived < len(BIG)
-    result = copy(root / "variables" / "data", dest)
-    assert (result.received, result.bytes) == (len(BIG) - arrived, len(BIG))
-    assert tree(dest) == {"data": BIG}
-
-
-def test_a_folder_that_was_interrupted_continues(root: Path, dest: Path) -> None:
-    with pytest.raises(Unreachable):
-        copy(root, dest, breaks_after=len(BIG))
-    before = tree(dest / "model")
-    assert before["saved_model.pb"] == b"graph"
-    result = copy(root, dest)
-    assert result.received == len(BIG) + 7 - sum(map(len, before.values()))
-    assert tree(dest / "model") == tree(root)
-
-
-@pytest.mark.parametrize("content", [b"x" * 1000, BIG + b"more", BIG[:1000] + b"x"])
-def test_a_part_that_is_not_the_beginning_of_the_file_is_discarded(root: Path, dest: Path, content: bytes) -> None:
-    with pytest.raises(Unreachable):
-        copy(root / "variables" / "data", dest, breaks_after=len(BIG) // 2)
-    (part,) = dest.iterdir()
-    part.write_bytes(content)
-    assert copy(root / "variables" / "data", dest).received == len(BIG)
-    assert tree(dest) == {"data": BIG}
-
-
-def test_a_part_of_another_file_is_not_continued(root: Path, dest: Path) -> None:
-    with pytest.raises(Unreachable):
-        copy(root / "variables" / "data", dest, breaks_after=len(BIG) // 2)
-    other = root.parent / "data"
-    other.write_bytes(BIG)
-    assert copy(other, dest).received == len(BIG)
-
-
-def test_an_existing_file_is_replaced(root: Path, dest: Path) -> None:
+def test_an_existing_folder_is_merged(root: Path, dest: Path) -> None:
     copy(root, dest)
-    (root / "saved_model.pb").write_bytes(b"GRAPH")
-    (root / "empty").write_bytes(b"full")
-    (root / "variables" / "data").write_bytes(b"short")
+    (root / "saved_model.pb").write_bytes(b"GRAPH!")
     (dest / "model" / "other").write_bytes(b"stays")
-    result = copy(root, dest)
-    assert tree(dest / "model") == {**tree(root), "other": b"stays"}
-    assert result.received == 5 + 4 + 5
-
-
-def test_a_file_that_is_there_is_not_transferred(root: Path, dest: Path) -> None:
     copy(root, dest)
-    result = copy(root, dest)
-    assert (result.files, result.received) == (4, 0)
-    assert tree(dest / "model") == tree(root)
+    assert tree(dest / "model") == {**tree(root), "other": b"stays"}
 
 
 def test_nothing_is_written_through_a_link_at_the_destination(root: Path, dest: Path, tmp_path: Path) -> None:
@@ -165,138 +139,69 @@ def test_nothing_is_written_through_a_link_at_the_destination(root: Path, dest: 
     result = copy(root, dest)
     assert tree(elsewhere) == {"file": b"mine"}
     assert (dest / "model" / "saved_model.pb").read_bytes() == b"graph"
-    assert result.failed == dict.fromkeys(
-        ("variables", "variables/data", "variables/run.sh"), "something of that name is not a folder"
-    )
+    assert result.failed == dict.fromkeys(("variables", "variables/run.sh"), "something of that name is not a folder")
 
 
 def test_a_folder_in_place_of_a_file_is_not_replaced(root: Path, dest: Path) -> None:
     (dest / "model" / "saved_model.pb").mkdir(parents=True)
     result = copy(root, dest)
     assert result.failed == {"saved_model.pb": "Is a directory"}
-    assert result.files == 3
+    assert result.files == 2
     assert not [name for name in tree(dest) if name.endswith(".part")]
 
 
-def test_what_is_left_out_is_named(root: Path, dest: Path) -> None:
-    (root / "far").symlink_to("/etc/passwd")
-    os.mkfifo(root / "pipe")
-    result = copy(root, dest)
-    assert result.skipped == {"far": "a link to /etc/passwd, outside of the folder", "pipe": "a pipe"}
-    assert (result.files, result.failed) == (4, {})
+@pytest.mark.parametrize(
+    "name", ["content/../out", "content/..", "../out", "/out", "content//out", "content/./out", "out", "contents"]
+)
+def test_a_name_that_leads_out_of_the_folder_ends_the_copy(dest: Path, name: str) -> None:
+    with pytest.raises(BackendError, match="which is not the name of a file in the folder"):
+        transfer.copy(ArrivingFiles(Scripted(archived({name: b"x"}))), "model", dest / "model", lambda _: None)
+    assert tree(dest.parent) == {"dest": None}
 
 
-def test_a_file_that_vanishes_is_named_and_the_others_arrive(root: Path, dest: Path) -> None:
-    with source(root) as opened:
-        (root / "saved_model.pb").unlink()
-        result = transfer.copy(opened, find_destination(str(dest), "model", True), lambda _: None)
-    assert result.failed == {"saved_model.pb": "No such file or directory"}
-    assert tree(dest / "model") == tree(root)
-
-
-@pytest.fixture
-def changing(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Change a file in each of so many transfers, when its content was read once."""
-
-    def change(count: int) -> None:
-        original, changes = file_server._chunks, list(range(count))
-        data = root / "variables" / "data"
-
-        def chunks(file: Any, offset: int, size: int) -> Iterator[memoryview]:
-            yield from original(file, offset, size)
-            if changes and size == len(BIG):
-                with data.open("r+b") as content:
-                    content.write(b"change %d" % changes.pop())
-
-        monkeypatch.setattr(file_server, "_chunks", chunks)
-
-    return change
-
-
-def test_a_file_that_changes_meanwhile_is_copied_again(root: Path, dest: Path, changing: Callable[[int], None]) -> None:
-    changing(2)
-    result = copy(root / "variables" / "data", dest)
-    assert result.failed == {}
-    assert tree(dest) == {"data": (root / "variables" / "data").read_bytes()}
-    assert (dest / "data").read_bytes().startswith(b"change 0")
-
-
-def test_a_file_that_keeps_changing_is_left_out(root: Path, dest: Path, changing: Callable[[int], None]) -> None:
-    changing(100)
-    (dest / "data").write_bytes(b"earlier")
-    result = copy(root / "variables" / "data", dest)
-    assert result.failed == {"data": "it changes while it is copied"}
-    assert tree(dest) == {"data": b"earlier"}
-
-
-def test_a_file_that_only_grows_is_copied_and_named(root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, data = file_server._chunks, root / "variables" / "data"
-
-    def chunks(*arguments: Any) -> Iterator[memoryview]:
-        yield from original(*arguments)
-        with data.open("ab") as file:
-            file.write(b"more")
-
-    monkeypatch.setattr(file_server, "_chunks", chunks)
-    result = copy(data, dest)
-    assert (result.grown, result.failed, tree(dest)) == (["data"], {}, {"data": BIG})
-
-
-def test_bytes_that_are_damaged_on_the_way_are_not_given(
-    root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = TaskFiles.parts
-
-    def parts(files: TaskFiles, begin: ContentBegin) -> Iterator[memoryview]:
-        for part in original(files, begin):
-            yield memoryview(bytes(part).replace(b"graph", b"grape"))
-
-    monkeypatch.setattr(TaskFiles, "parts", parts)
-    result = copy(root / "saved_model.pb", dest)
-    assert result.failed == {"saved_model.pb": "it does not arrive as it was sent"}
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_an_archive_that_has_links_or_devices_is_refused(dest: Path, kind: bytes) -> None:
+    with pytest.raises(BackendError, match="something else than files"):
+        transfer.copy(
+            ArrivingFiles(Scripted(archived({"content": b""}, kind))), "model", dest / "model", lambda _: None
+        )
     assert tree(dest) == {}
 
 
-def test_a_file_that_cannot_be_read_to_its_end_is_left_out(
-    root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    original = file_server._chunks
+@pytest.mark.parametrize("data", [b"x" * 20_000, archived({})[:100] + b"x" * 20_000])
+def test_what_is_no_archive_is_refused(data: bytes) -> None:
+    with pytest.raises(BackendError, match="something else than files"):
+        ArrivingFiles(Scripted(data))
 
-    def chunks(*arguments: Any) -> Iterator[memoryview]:
-        yield next(original(*arguments))
-        raise file_server._ReadFailed("Input/output error")
 
-    monkeypatch.setattr(file_server, "_chunks", chunks)
-    assert copy(root / "variables" / "data", dest).failed == {"data": "Input/output error"}
-    assert tree(dest) == {}
-    with source(root / "variables" / "data") as opened:
-        assert copy_to_stdout(opened, lambda _: None).failed == {"data": "Input/output error"}
+def test_what_was_interrupted_is_an_error_and_leaves_no_part_of_a_file(dest: Path) -> None:
+    data = archived({"content/a": b"a" * 5000, "content/b": b"b" * 5000})
+    (dest / "model").mkdir()
+    end = data.rindex(b"end\0")
+    for length in (data.index(b"bbb") + 3000, end):
+        arrival = ArrivingFiles(Scripted(data[:length], "the container has ended"))
+        with pytest.raises(Unreachable, match="the container has ended"):
+            transfer.copy(arrival, "model", dest / "model", lambda _: None)
+        assert tree(dest / "model").keys() == ({"a"} if length < end else {"a", "b"})
+        assert (dest / "model" / "a").read_bytes() == b"a" * 5000
+    with pytest.raises(Unreachable):
+        ArrivingFiles(Scripted(b""))
+
+
+def test_a_full_disk_ends_the_copy(root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(transfer, "write_file", full)
+    with pytest.raises(BackendError, match="No space left on device"):
+        copy(root, dest)
+
+
+def test_stdout_gets_a_file_that_arrived_as_it_is(root: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    def copied(path: Path) -> CopyResult:
+        return copy_to_stdout(ArrivingFiles(LocalFiles(path, ABSOLUTE, str(path))), path.name, lambda _: None)
+
+    assert copied(root / "saved_model.pb") == CopyResult(1, 5)
+    assert capfdbinary.readouterr().out == b"graph"
+    assert copied(Path("/proc/self/status")).failed.keys() == {"status"}
     assert capfdbinary.readouterr().out == b""
-
-
-def test_a_full_disk_ends_the_copy(root: Path) -> None:
-    with source(root / "variables" / "data") as opened, open("/dev/full", "r+b", buffering=0) as full:  # noqa: PTH123
-        with pytest.raises(BackendError, match="No space left on device"):
-            transfer._write(full, memoryview(b"x"))
-        assert opened.size == len(BIG)
-
-
-def test_stdout_gets_a_file_that_is_complete(
-    root: Path, capfdbinary: pytest.CaptureFixture[bytes], changing: Callable[[int], None]
-) -> None:
-    with source(root / "variables" / "data") as opened:
-        assert copy_to_stdout(opened, lambda _: None).failed == {}
-    assert capfdbinary.readouterr().out == BIG
-    changing(100)
-    with source(root / "variables" / "data") as opened:
-        assert copy_to_stdout(opened, lambda _: None).failed == {"data": "it changes while it is copied"}
-    assert capfdbinary.readouterr().out == b""
-
-
-def test_a_listing_that_contradicts_itself_stays_in_the_destination(root: Path, dest: Path) -> None:
-    with source(root) as opened:
-        entries = (FileEntry(FILE, "saved_model.pb", 5), FileEntry(FILE, "saved_model.pb/x", 5))
-        twisted = replace(opened, listing=Listing(opened.listing.root, entries))
-        result = transfer.copy(twisted, find_destination(str(dest), "model", True), lambda _: None)
-    assert tree(dest) == {"model/saved_model.pb": b"graph"}
-    assert result.failed.keys() == {"saved_model.pb/x"}

@@ -1,1 +1,0 @@
-"""A task's files, for `tfdeploy cp`."""
