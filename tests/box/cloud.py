@@ -2,12 +2,13 @@
 
 The machines are containers with an engine, cloud-init and sshd of their own, at the private addresses of their
 instances. An EFS file system is a folder that they share; S3 is moto's, at the same address for them and for this
-computer; a container answers as their metadata service. Its user has the actions of `tfdeploy iam-policy --all`, on all
+computer; a container answers as their metadata service. Its user has the actions of docs/iam-policy.json, on all
 resources. It is never AWS: no rules of a network hold, and there are no GPUs. What AWS answers while it is busy or late
 comes with `Box.bad_day` only.
 """
 
 import ipaddress
+import json
 import logging
 import os
 import tempfile
@@ -38,7 +39,7 @@ from tests.box.policies import conditions
 from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
-from tfdeploy.backends.ec2.aws.iam_policy import everything, needed_actions
+from tests.pages import ROOT
 
 PLUGINS = Path(__file__).with_name("provider")
 COMMANDS = Path(__file__).with_name("aws")
@@ -46,8 +47,9 @@ COMMANDS = Path(__file__).with_name("aws")
 USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIABOX", "administrator"
 """Access keys: of whoever uses the box by its `environment` or by a profile, and of the tests themselves, which may do everything."""
 
-ACTIONS = needed_actions(everything())
-"""What `tfdeploy iam-policy` prints for everything."""
+_POLICY = json.loads((ROOT / "docs/iam-policy.json").read_text())
+ACTIONS = frozenset(action for statement in _POLICY["Statement"] for action in statement["Action"])
+"""Those of docs/iam-policy.json."""
 
 _OF_NETWORKS = """CreateVpc DeleteVpc ModifyVpcAttribute DescribeVpcAttribute CreateSubnet DeleteSubnet ModifySubnetAttribute
 CreateInternetGateway DeleteInternetGateway AttachInternetGateway DetachInternetGateway DescribeInternetGateways

@@ -1,4 +1,4 @@
-"""A user of the box may do what the policy of `tfdeploy iam-policy` names, and nothing else."""
+"""A user of the box may do what docs/iam-policy.json names, and nothing else."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -3,32 +3,41 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.kube.cluster import Cluster
+from tests.pages import ROOT
 from tests.waiting import until
 from tfdeploy.backends.kubernetes import api
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
-from tfdeploy.backends.kubernetes.permissions import RULES, Rule, missing, role
+from tfdeploy.backends.kubernetes.permissions import Rule, missing
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _GROUP = "rbac.authorization.k8s.io"
 
 
-def grant(kube: Cluster, user: str, namespace: str, rules: tuple[Rule, ...]) -> None:
-    """Bind a user to a role with these rules; without a namespace, to a ClusterRole."""
-    made = role(namespace, rules, user)
+def documented() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The Role and the ClusterRole of docs/kubernetes-role.yaml."""
+    in_namespace, for_all = yaml.safe_load_all((ROOT / "docs/kubernetes-role.yaml").read_text())
+    return in_namespace, for_all
+
+
+def grant(kube: Cluster, user: str, made: dict[str, Any], namespace: str = "") -> None:
+    """Bind a user to a Role in a namespace; without one, to a ClusterRole."""
+    metadata = {"name": user, **({"namespace": namespace} if namespace else {})}
     binding = {
         "apiVersion": made["apiVersion"],
         "kind": f"{made['kind']}Binding",
-        "metadata": made["metadata"],
+        "metadata": metadata,
         "subjects": [{"kind": "User", "apiGroup": _GROUP, "name": user}],
         "roleRef": {"apiGroup": _GROUP, "kind": made["kind"], "name": user},
     }
     folder = f"{_RBAC}/namespaces/{namespace}" if namespace else _RBAC
-    for item in (made, binding):
+    for item in ({**made, "metadata": metadata}, binding):
         kube.api.apply(f"{folder}/{item['kind'].lower()}s/{user}", item)
 
 
@@ -53,9 +62,9 @@ def login(kubeconfig: Path, namespace: str = "default") -> Iterator[ApiServer]:
 
 @contextmanager
 def least_rights(kube: Cluster, user: str) -> Iterator[Path]:
-    """The kubeconfig of a user who has the Role that `tfdeploy rbac-policy` prints, and no more."""
+    """The kubeconfig of a user who has the Role of docs/kubernetes-role.yaml, and no more."""
     kubeconfig = kube.user(user)
-    grant(kube, user, "default", RULES)
+    grant(kube, user, documented()[0], "default")
     with login(kubeconfig) as server:
         until_missing(server, ())
         yield kubeconfig

@@ -1,4 +1,4 @@
-"""What a user without rights learns, on a real API server, and that the printed Role is enough; what a preview checks there."""
+"""What a user without rights learns, on a real API server, and that the documented Role is enough; what a preview checks there."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.kube.cluster import Cluster
-from tests.kubernetes.rights import grant, login, until_missing
+from tests.kubernetes.rights import documented, grant, login, until_missing
 from tests.unit.cases import inventory
 from tests.waiting import until
 from tfdeploy.backends.base import FAIL, OK, WARN
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.health import checks
-from tfdeploy.backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, missing
+from tfdeploy.backends.kubernetes.permissions import RULES, missing, role
 from tfdeploy.backends.kubernetes.planner import place_of
 from tfdeploy.backends.kubernetes.validate import refuse
 from tfdeploy.errors import SpecError
@@ -35,21 +35,22 @@ def api(kube: Cluster) -> Iterator[ApiServer]:
     until(lambda: all(item["metadata"]["name"] != NAMESPACE for item in kube.api.items(namespaces)), "it is gone")
 
 
-def test_the_printed_role_is_all_that_is_missing(kube: Cluster, api: ApiServer) -> None:
+def test_the_documented_role_is_all_that_is_missing(kube: Cluster, api: ApiServer) -> None:
     assert missing(api) == RULES
     states = {check.what: check.state for check in checks(api)}
     assert states == {"API server": OK, "permissions": FAIL, "network policy": WARN, "metrics-server": WARN}
-    grant(kube, USER, NAMESPACE, RULES[1:])
+    grant(kube, USER, role(NAMESPACE, RULES[1:]), NAMESPACE)
     until_missing(api, RULES[:1])
-    grant(kube, USER, NAMESPACE, RULES)
+    grant(kube, USER, documented()[0], NAMESPACE)
     until_missing(api, ())
     (namespace,) = (item for item in kube.api.items("/api/v1/namespaces") if item["metadata"]["name"] == NAMESPACE)
     assert place_of(api)["id"] == namespace["metadata"]["uid"], "the id of a place is the same for all its users"
 
 
-def test_with_all_roles_a_preview_sees_nodes_quotas_and_classes(kube: Cluster, api: ApiServer) -> None:
-    grant(kube, USER, NAMESPACE, (*RULES, *CHECKS))
-    grant(kube, USER, "", CLUSTER_CHECKS)
+def test_with_both_roles_a_preview_sees_nodes_quotas_and_classes(kube: Cluster, api: ApiServer) -> None:
+    in_namespace, for_all = documented()
+    grant(kube, USER, in_namespace, NAMESPACE)
+    grant(kube, USER, for_all)
     until_missing(api, ())
 
     def warnings(**args: Any) -> list[str]:

@@ -83,18 +83,6 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Maintain": (
         Verb("doctor", "Check what is installed, reachable and configured.", without=_WHOLE_STACK),
         Verb("options", "Show the arguments of a `TensorFlowCluster`.", without=_NO_CLUSTER),
-        Verb(
-            "iam-policy",
-            "Print the least IAM policy for a cluster on EC2, as JSON.",
-            without=_NO_RESULT,
-            is_listed=False,
-        ),
-        Verb(
-            "rbac-policy",
-            "Print the least Role for a cluster on Kubernetes, as YAML.",
-            without=_NO_RESULT,
-            is_listed=False,
-        ),
         Verb("import-tfjob", "Print the program that a TFJob becomes.", without=ALL, is_listed=False),
     ),
 }

@@ -48,6 +48,8 @@ HABITS: dict[str, str] = {
     **dict.fromkeys(("outputs", "output"), "`pulumi stack output` prints the outputs"),
     **{name: _PULUMI.format(name) for name in ("preview", "config", "stack", "login", "logout", "import", "watch")},
     "plan": _PULUMI.format("preview"),
+    "iam-policy": "the least IAM policy for EC2 is `docs/iam-policy.json`",
+    "rbac-policy": "the least Role for Kubernetes is `docs/kubernetes-role.yaml`",
 }
 """What users of kubectl, docker, sky, dstack, ray, terraform and pulumi type, to what does it here."""
 

@@ -23,7 +23,7 @@ _KUBERNETES_REMEDIES = (
         "Restore the connection, or correct `kubernetes.context` or `KUBECONFIG`, until `kubectl get pods` works.",
     ),
     (r"does not accept the login of the kubeconfig", "Log in again, until `kubectl get pods` works."),
-    (r"is forbidden: User |you may not ", "`tfdeploy rbac-policy` prints the Role that you need."),
+    (r"is forbidden: User |you may not ", "docs/kubernetes-role.yaml has the Role that you need."),
     (
         r"ErrImage|ImagePullBackOff|InvalidImageName",
         "Name an image that the nodes can pull, by `container={{'image': …}}`, and a login by `kubernetes.image_pull_secrets`.",

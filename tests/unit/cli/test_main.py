@@ -20,7 +20,7 @@ from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError
 from tfdeploy.paths import make_private, state_folder
 
-NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy")
+NO_JSON = ("exec", "import-tfjob")
 QUESTIONS = ("restart", "stop", "ls")
 """The verbs that ask before they act."""
 

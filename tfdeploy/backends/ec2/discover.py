@@ -18,8 +18,8 @@ from ..docker.discover import provider
 from . import account_bucket, record_bucket
 from .aws import account, api
 from .aws.api import pages, tag_values
+from .aws.arns import ROLES_PATH
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
-from .aws.iam_policy import ROLES_PATH
 from .machine import model, ssh
 from .machine.model import LIVE
 from .price import prices

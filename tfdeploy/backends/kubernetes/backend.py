@@ -38,7 +38,7 @@ def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "Place
     home = parse_home(cluster["home"])
     where = f"the namespace {home.namespace!r}, which {home.server} does not have, or you may not read it"
     remedy = (
-        "`tfdeploy rbac-policy` prints the Role that you need. If the namespace was deleted, `pulumi destroy` removes the cluster "
+        "docs/kubernetes-role.yaml has the Role that you need. If the namespace was deleted, `pulumi destroy` removes the cluster "
         "from the stack."
     )
     return f"the cluster {cluster['id']} is in {where}", remedy

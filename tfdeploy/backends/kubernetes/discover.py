@@ -31,7 +31,7 @@ def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
     home = f"{api.namespace}@{api.server}"
     listed = {kind: _listed(api, kind) for kind in KINDS}
     if not any(items is not None for items in listed.values()):
-        raise Forbidden(f"you may not list what is in {home}. `tfdeploy rbac-policy` prints the Role that you need")
+        raise Forbidden(f"you may not list what is in {home}. docs/kubernetes-role.yaml has the Role that you need")
     return group_by_cluster("kubernetes", home, PREFIX, list(_labelled(listed)))
 
 

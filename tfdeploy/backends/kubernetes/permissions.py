@@ -10,7 +10,7 @@ from typing import Any
 from ..parallel_calls import for_all
 from .api import ApiServer
 
-NEEDED_ROLE = "`tfdeploy rbac-policy` prints the Role that you need."
+NEEDED_ROLE = "docs/kubernetes-role.yaml has the Role that you need."
 _ANY = "*"
 _CALLS = 16
 _AUTHORIZATION = "/apis/authorization.k8s.io/v1"
@@ -42,23 +42,7 @@ RULES = (
     Rule("batch", "jobs", _OBJECT),
     Rule("networking.k8s.io", "networkpolicies", _OBJECT),
 )
-"""All that tfdeploy does in the namespace of a cluster."""
-
-CHECKS = (
-    Rule("", "limitranges", ("list",)),
-    Rule("", "resourcequotas", ("list",)),
-    Rule("", "serviceaccounts", ("get",)),
-    Rule("kueue.x-k8s.io", "localqueues", ("get",)),
-    Rule("metrics.k8s.io", "pods", ("list",)),
-)
-"""What checks of a preview, and `tfdeploy top`, read in the namespace. They are omitted without it."""
-
-CLUSTER_CHECKS = (
-    Rule("", "nodes", ("get", "list")),
-    Rule("scheduling.k8s.io", "priorityclasses", ("get",)),
-    Rule("storage.k8s.io", "storageclasses", ("get", "list")),
-)
-"""The same for what is in no namespace: a Role cannot grant it."""
+"""All that tfdeploy does in the namespace of a cluster. docs/kubernetes-role.yaml has them, and what checks of a preview read."""
 
 
 def missing(api: ApiServer) -> tuple[Rule, ...]:
@@ -85,15 +69,15 @@ def verbs_of(rules: Sequence[Rule]) -> str:
     return ", ".join(f"{verb} {rule.resource}" for rule in rules for verb in rule.verbs)
 
 
-def role(namespace: str, rules: Sequence[Rule], name: str = "tfdeploy") -> dict[str, Any]:
-    """A Role with these rules, or a ClusterRole where `namespace` is empty. Resources with the same verbs share a rule."""
+def role(namespace: str, rules: Sequence[Rule]) -> dict[str, Any]:
+    """A Role with these rules. Resources with the same verbs share a rule."""
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for rule in rules:
         groups.setdefault((rule.group, rule.verbs), []).append(rule.resource)
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role" if namespace else "ClusterRole",
-        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "kind": "Role",
+        "metadata": {"name": "tfdeploy", "namespace": namespace},
         "rules": [
             {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
             for (group, verbs), resources in groups.items()

@@ -105,7 +105,7 @@ def _refuse_missing_permissions(api: ApiServer, spec: ClusterSpec) -> None:
     rules = missing(api)
     if rules:
         text = yaml.safe_dump(role(api.namespace, rules), sort_keys=False)
-        remedy = f"It needs a RoleBinding to this Role (`tfdeploy rbac-policy` prints all of it):\n{text}"
+        remedy = f"It needs a RoleBinding to this Role (docs/kubernetes-role.yaml has all of it):\n{text}"
         raise SpecError(f"{spec.name}: kubernetes", f"the user may not {verbs_of(rules)} in {api.namespace}", remedy)
 
 

@@ -46,7 +46,7 @@ def doctor(query: ClusterQuery) -> None:
     """Check what is installed, reachable and configured.
 
     A failed check has a remedy. The exit code is 1 if a check of the stack's backend failed. What only other backends need is
-    shown as `-`. `tfdeploy iam-policy` and `tfdeploy rbac-policy` print the least permissions on EC2 and Kubernetes.
+    shown as `-`.
     """
     file, stack = current_stack(query)
     configuration = settings(file, stack)

@@ -265,7 +265,7 @@ def test_a_role_that_may_not_be_assumed_is_named() -> None:
 
 
 DENIED = "User: arn:aws:iam::1:user/me is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-west-2:1:instance/* "
-OURS = "`tfdeploy iam-policy`"
+OURS = "docs/iam-policy.json"
 
 
 @pytest.mark.parametrize(

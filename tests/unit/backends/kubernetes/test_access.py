@@ -58,13 +58,13 @@ def test_a_command_that_is_refused_names_the_role(
     monkeypatch.setattr(ApiServer, "authorization", lambda _: {})
     with pytest.raises(error) as raised:
         PodCommand(ApiServer(HOME), "a-pod", ["true"])
-    assert ("`tfdeploy rbac-policy`" in str(raised.value)) is (status == 403)
+    assert ("docs/kubernetes-role.yaml" in str(raised.value)) is (status == 403)
 
 
 def test_no_port_is_forwarded_without_the_right_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = [rule for rule in RULES if rule.resource == "pods/exec"]
     monkeypatch.setattr(task_access, "missing", lambda _: rules)
-    with pytest.raises(Forbidden, match="rbac-policy"):
+    with pytest.raises(Forbidden, match="kubernetes-role"):
         ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
     monkeypatch.setattr(task_access, "missing", lambda _: ())
     ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)

@@ -1,5 +1,8 @@
 """What a user may not do, and the Role that grants it."""
 
+import yaml
+
+from tests.pages import ROOT
 from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
 from tfdeploy.backends.kubernetes.permissions import RULES, Rule, missing, role, verbs_of
 
@@ -40,4 +43,20 @@ def test_the_role_has_one_rule_for_resources_with_the_same_verbs() -> None:
     assert core["apiGroups"] == [""]
     assert {"configmaps", "services", "persistentvolumeclaims"} <= {*core["resources"]}
     assert all("*" not in rule["verbs"] + rule["resources"] for rule in made["rules"])
-    assert role("", RULES)["kind"] == "ClusterRole"
+
+
+def test_the_documentation_has_all_rules_in_a_role_and_what_previews_read_beside_them() -> None:
+    in_namespace, for_all = yaml.safe_load_all((ROOT / "docs/kubernetes-role.yaml").read_text())
+    assert (in_namespace["kind"], for_all["kind"]) == ("Role", "ClusterRole")
+    rules = {
+        (group, resource, verb)
+        for rule in in_namespace["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    needed = {(rule.group, rule.resource, verb) for rule in RULES for verb in rule.verbs}
+    assert needed <= rules
+    assert {resource for _, resource, _ in rules - needed} == {
+        *("limitranges", "resourcequotas", "serviceaccounts", "localqueues", "pods")
+    }

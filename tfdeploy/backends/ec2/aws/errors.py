@@ -26,7 +26,7 @@ from botocore.regions import EndpointResolver
 
 from ....errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
 from ....units import text_of_seconds
-from . import iam_policy, settings
+from . import settings
 
 _SKEW_SECONDS = 240.0
 """AWS does not accept signatures that are older than 5 minutes."""
@@ -347,8 +347,8 @@ def _action(error: Exception) -> tuple[str, bool]:
     if match := _ACTION.search(_text(error)):
         return match[1], True
     operation = error.operation_name if isinstance(error, ClientError) else "signin:CreateOAuth2Token"
-    tables = [part for section in iam_policy.actions().values() for part in section.values()]
-    named = {action.partition(":")[2]: action for part in tables for action in part} | _data()["actions"]
+    services = _data()["services"].items()
+    named = {name: f"{service}:{name}" for service, names in services for name in names.split()} | _data()["actions"]
     return str(named.get(operation, operation)), False
 
 
@@ -359,7 +359,7 @@ def _ask(error: Exception) -> str:
     if policy and (" explicit deny " in text or policy[1] != "identity-based policy"):
         verb = "denies" if " explicit deny " in text else "does not allow"
         return f"The {policy[1]} {verb} it: ask those who administer the account or the organization."
-    ask = "Ask for this permission; `tfdeploy iam-policy` prints all that are needed."
+    ask = "Ask for this permission; docs/iam-policy.json has all that are needed."
     if encoded and not _action(error)[1]:
         return f"{ask} Details: `aws sts decode-authorization-message --encoded-message {encoded[1]}`."
     return ask
