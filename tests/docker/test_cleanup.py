@@ -54,6 +54,15 @@ def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: 
     project.destroy()
 
 
+def test_what_runs_on_without_its_service_ends_with_the_cluster(project: DockerProject) -> None:
+    """Docker before 23 does not end the containers of a job whose service is removed by hand."""
+    project.write(JOB, GATED)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    project.docker("service", "rm", *project.left()["service"].split())
+    project.destroy()
+
+
 def remove_by_hand(project: DockerProject, *kinds: str) -> None:
     """Remove the services, and all of these kinds, as somebody does who is in a hurry."""
     project.docker("service", "rm", *project.left()["service"].split())

@@ -96,6 +96,7 @@ def remove_all(swarm: Swarm, timeout: float, retain_checkpoints: bool, task_mach
     services = swarm.services()
     helper = None if retain_checkpoints else _checkpoint_helper(swarm, services)
     swarm.remove(*services, timeout=timeout)
+    _stop_abandoned(swarm)
     error = f"the containers of {swarm.cluster['name']} did not end"
     wait_for(lambda: _no_container_exists(swarm), error, timeout)
     remaining = _remove_checkpoints(swarm, helper, timeout) if helper else ""
@@ -140,6 +141,14 @@ def remove_unused(swarm: Swarm, used: ContainerDependencies) -> None:
 
     with suppress(BackendError):
         wait_for(only_used_networks_exist, "not removed", _NETWORK_SECONDS)
+
+
+def _stop_abandoned(swarm: Swarm) -> None:
+    """Stop the containers on this engine whose services were removed by hand: Docker before 23 does not end those of a job."""
+    filters = {**cluster_filter(swarm.cluster), "status": ["running"]}
+    for container in swarm.engine.call(lambda api: api.containers(filters=filters)):
+        with suppress(APIError):  # it has ended meanwhile
+            swarm.engine.call(lambda api, container_id=container["Id"]: api.kill(container_id, "SIGTERM"))  # type: ignore[misc]
 
 
 def _no_container_exists(swarm: Swarm) -> bool:

@@ -52,6 +52,7 @@ class TwoMachines:
     foreign_services: dict[str, Any] = field(default_factory=dict)
     foreign_volumes: dict[str, Mapping[str, str]] = field(default_factory=dict)
     networks_here: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    containers_here: list[str] = field(default_factory=list)
     in_use: int = 0
     """So many times it refuses to remove the network `replaced`."""
 
@@ -84,8 +85,15 @@ class TwoMachines:
         status = {"State": self.helper_state, "Err": "" if self.helper_state == "complete" else "No such image: gone"}
         return [{"ID": "1", "ServiceID": name, "NodeID": "node1", "Status": status} for name in self.services_here]
 
-    def containers(self, **options: Any) -> list[Any]:
-        return []
+    def containers(self, filters: Any, **options: Any) -> list[Any]:
+        is_asked_for = "running" in filters.get("status", ["running"])
+        return [{"Id": name} for name in self.containers_here if is_asked_for]
+
+    def kill(self, container: str, signal: str) -> None:
+        assert signal == "SIGTERM"
+        self.containers_here.remove(container)
+        if container == "ended":
+            raise APIError("not running", SimpleNamespace(status_code=409), "not running")  # type: ignore[arg-type]
 
     def networks(self, filters: Any) -> list[Any]:
         return [{"Id": name} for name, labels in self.networks_here.items() if _has(labels, filters)]
@@ -129,6 +137,13 @@ def test_the_checkpoints_are_retained_and_nothing_runs_on_other_machines() -> No
     assert said == (
         f"the checkpoints are retained in the volume {TRAIN} on m0, m1; `docker volume rm {TRAIN}` on each removes them"
     )
+
+
+def test_containers_whose_services_were_removed_by_hand_are_stopped() -> None:
+    """Docker before 23 lets those of a job run on."""
+    engine = TwoMachines(containers_here=["worker-1", "ended", "worker-0"])
+    destroyed(engine, retain=True)
+    assert engine.containers_here == []
 
 
 def test_an_adopted_cluster_is_removed_with_what_its_former_owner_created() -> None:
