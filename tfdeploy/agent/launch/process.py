@@ -100,7 +100,7 @@ def attempt_processes(group: int, mark: str, adopter: int = 0) -> List[int]:
     """What a child has started, whatever session it is in: the processes of its group (0 for none), those with its mark, the orphans
     that the launcher `adopter` has adopted, and the descendants of these. Those of a cluster that it has started are not included."""
     stats = process_stats()
-    marks = {pid: _marks(pid) for pid in stats}
+    marks = {pid: environment_marks(pid) for pid in stats}
     cluster = os.environ.get(CLUSTER_MARK, "")
     others = {pid for pid, (child, home) in marks.items() if child not in ("", mark) or home not in ("", cluster)}
     parents = {pid: int(stat[1]) for pid, stat in stats.items()}
@@ -114,8 +114,8 @@ def attempt_processes(group: int, mark: str, adopter: int = 0) -> List[int]:
     return [pid for pid in own if stats[pid][0] != "Z"]
 
 
-def _marks(pid: int) -> Tuple[str, str]:
-    """The marks in the environment of a process; empty where it has none, or cannot be read."""
+def environment_marks(pid: int) -> Tuple[str, str]:
+    """Both marks in the environment of a process; empty where it has none, or cannot be read."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...agent.files import write_whole
+from ...agent.launch.process import CLUSTER_MARK, environment_marks
 from ...agent.polling import wait_until
 from ...agent.transport.rpc import socket_path
 from ...component.plugin_exit import is_cancelled
@@ -29,7 +30,7 @@ from .paths import Places
 if TYPE_CHECKING:  # whoever only observes a cluster lists no processes
     import psutil
 
-MARK = "TFDEPLOY_CLUSTER"
+MARK = CLUSTER_MARK
 """Every process of a cluster has the cluster's home in this environment variable, as containers have labels."""
 
 # fmt: off
@@ -373,7 +374,7 @@ def marked(home: Path) -> "list[psutil.Process]":
     processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            is_marked = process.environ().get(MARK) == str(home)
+            is_marked = environment_marks(process.pid)[1] == str(home)
             if is_marked and process.pid not in own and os.getsid(process.pid) != os.getsid(0):
                 processes.append(process)
     return processes

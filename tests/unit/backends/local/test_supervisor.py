@@ -42,7 +42,9 @@ def test_a_lock_whose_file_was_deleted_meanwhile_is_taken_again(
         places.lock.unlink()
 
 
-def test_a_shell_that_has_the_mark_is_not_the_clusters_but_what_left_its_session_is(places: Places) -> None:
+@pytest.mark.parametrize("name", ["cluster", "of\r\nlines"])
+def test_a_shell_that_has_the_mark_is_not_the_clusters_but_what_left_its_session_is(tmp_path: Path, name: str) -> None:
+    places = Places(str(tmp_path / name))
     env = {**os.environ, MARK: str(places.home)}
     typed = subprocess.Popen(["sleep", "600"], env=env)
     orphan = subprocess.Popen(["sleep", "600"], env=env, start_new_session=True)
