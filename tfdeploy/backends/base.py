@@ -131,8 +131,6 @@ class ObservedCost(NamedTuple):
     total: "CostSummary | None" = None
     """The output `cost`, but for what the plan knows; None where nothing is billed."""
     machines: Mapping[str, MachineCost] = MappingProxyType({})
-    billed: Sequence[tuple[float, float, float | None]] = ()
-    """Begin, end and price per hour of each instance that existed."""
 
 
 class ObservedMachines(NamedTuple):

@@ -1,7 +1,10 @@
 """What a user may not do, and the Role that grants it."""
 
+from pathlib import Path
+
 import yaml
 
+import tfdeploy.backends.kubernetes
 from tests.pages import ROOT
 from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
 from tfdeploy.backends.kubernetes.permissions import RULES, Rule, missing, role, verbs_of
@@ -60,3 +63,11 @@ def test_the_documentation_has_all_rules_in_a_role_and_what_previews_read_beside
     assert {resource for _, resource, _ in rules - needed} == {
         *("limitranges", "resourcequotas", "serviceaccounts", "localqueues", "pods")
     }
+
+
+def test_the_documentation_has_no_resource_that_this_package_does_not_call() -> None:
+    folder = Path(tfdeploy.backends.kubernetes.__file__).parent
+    sources = "".join(path.read_text() for path in folder.rglob("*.py") if path.name != "permissions.py")
+    roles = yaml.safe_load_all((ROOT / "docs/kubernetes-role.yaml").read_text())
+    resources = {name for role in roles for rule in role["rules"] for name in rule["resources"]}
+    assert [name for name in sorted(resources) if name.rpartition("/")[2] not in sources] == []

@@ -121,12 +121,6 @@ def final_cost(entries: Sequence[LedgerEntry], region: str) -> Amount | None:
     return spent(entries, region, latest)
 
 
-def billed(entries: Sequence[LedgerEntry], region: str, now: float) -> list[tuple[float, float, float | None]]:
-    """When each instance began and ended, or `now`, and its price per hour in USD; None where that is unknown."""
-    ends = ((entry, _latest_end(entry, now) if entry.ended is None else entry.ended) for entry in entries)
-    return [(entry.launched, end, hourly_cost(entry.billable, region).known) for entry, end in ends]
-
-
 def _spent(entry: LedgerEntry, region: str, now: float) -> Amount:
     until = _latest_end(entry, now) if entry.ended is None else entry.ended
     cost = cost_over(hourly_cost(entry.billable, region), max(until - entry.launched, LEAST_SECONDS))

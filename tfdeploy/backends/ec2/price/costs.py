@@ -120,7 +120,6 @@ def current_cost(cluster: ClusterRef) -> ObservedCost:
             "billed_after": list(ledger.billed_after),
         },
         {name: _machine_cost(ledger.entries, name, region, now) for name in names},
-        cost_ledger.billed(ledger.entries, region, now),
     )
 
 
