@@ -8,50 +8,19 @@ _UP = "`pulumi up` creates or updates the cluster"
 _DESTROY = "`pulumi destroy` removes the cluster; `tfdeploy stop` stops the training"
 _STOP = "`tfdeploy stop` stops the training; `pulumi cancel` ends an update"
 _SHOW = "`tfdeploy status` shows a cluster, `tfdeploy ls` all of them"
-_RESTORE = "`tfdeploy restart --lost` restores what is lost; `pulumi refresh` updates the state of the stack"
-_INSIDE = "`tfdeploy exec worker-0 -- bash` opens a shell in a task"
-_OUTPUT = "`tfdeploy logs -f` prints what the tasks print"
-_SCALE = "`pulumi config set tfdeploy:workers 3` and `pulumi up` change the number of workers"
-_CONTINUE = "`pulumi config set tfdeploy:resume_from RUN` and `pulumi up` continue a run"
-_CHECK = "`tfdeploy doctor` checks what is installed, `tfdeploy explain` what is wrong with a cluster"
-_COSTS = "`tfdeploy ls -o wide` shows what clusters cost"
-_PULUMI = "use `pulumi {}`"
 
 HABITS: dict[str, str] = {
-    **dict.fromkeys(("up", "apply", "create", "launch", "deploy", "submit", "start", "update", "patch", "set"), _UP),
-    **dict.fromkeys(("down", "destroy", "delete", "del", "rm", "remove", "terminate", "teardown", "prune"), _DESTROY),
-    **dict.fromkeys(("cancel", "kill", "abort", "pause"), _STOP),
-    **dict.fromkeys(("get", "describe", "inspect", "info", "list", "queue", "jobs", "job", "clusters"), _SHOW),
-    **dict.fromkeys(("task", "tasks", "nodes", "pods", "instances", "state"), _SHOW),
-    **dict.fromkeys(("heal", "repair", "refresh", "recover", "fix", "rollout"), _RESTORE),
-    **dict.fromkeys(("shell", "sh", "bash", "console", "connect", "debug"), _INSIDE),
+    **dict.fromkeys(("up", "apply", "create", "deploy", "submit"), _UP),
+    **dict.fromkeys(("down", "destroy", "delete", "rm"), _DESTROY),
+    **dict.fromkeys(("cancel", "kill"), _STOP),
+    **dict.fromkeys(("get", "describe", "list"), _SHOW),
+    "shell": "`tfdeploy exec worker-0 -- bash` opens a shell in a task",
     "ssh": "`tfdeploy exec --machine NAME` opens a shell on a machine",
-    "replace": "`tfdeploy restart --without-data` starts a task on an empty disk",
-    "endpoints": "`tfdeploy status -o wide` shows the addresses of tasks",
-    "leftovers": "`tfdeploy ls --leftovers` lists what belongs to no stack",
-    **dict.fromkeys(("attach", "log", "tail", "follow", "stream"), _OUTPUT),
-    **dict.fromkeys(("scale", "resize", "autoscale"), _SCALE),
-    **dict.fromkeys(("resume", "continue"), _CONTINUE),
-    **dict.fromkeys(("check", "doc", "diagnose", "why", "verify", "validate"), _CHECK),
-    **dict.fromkeys(("cost", "costs", "cost-report", "price", "prices", "history"), _COSTS),
-    **dict.fromkeys(("dashboard", "ui", "page", "web"), "`tfdeploy report --serve` serves a page about the cluster"),
-    **dict.fromkeys(("stats", "usage"), "`tfdeploy top` shows processors and memory"),
-    **dict.fromkeys(
-        ("tunnel", "forward", "port", "ports", "proxy", "tensorboard"), "`tfdeploy port-forward` forwards ports"
-    ),
-    **dict.fromkeys(("copy", "download", "sync", "rsync", "pull"), "`tfdeploy cp` copies files of tasks and runs"),
-    **dict.fromkeys(("autostop", "autodown"), "`ec2.idle_timeout` and `ec2.max_lifetime` terminate machines"),
-    **dict.fromkeys(("arguments", "args", "api-resources"), "`tfdeploy options` lists the arguments"),
-    **dict.fromkeys(
-        ("init", "new", "template"), "`pulumi new FOLDER` creates a project, for example of `programs/mnist`"
-    ),
-    **dict.fromkeys(("outputs", "output"), "`pulumi stack output` prints the outputs"),
-    **{name: _PULUMI.format(name) for name in ("preview", "config", "stack", "login", "logout", "import", "watch")},
-    "plan": _PULUMI.format("preview"),
+    "scale": "`pulumi config set tfdeploy:workers 3` and `pulumi up` change the number of workers",
     "iam-policy": "the least IAM policy for EC2 is `docs/iam-policy.json`",
     "rbac-policy": "the least Role for Kubernetes is `docs/kubernetes-role.yaml`",
 }
-"""What users of kubectl, docker, sky, dstack, ray, terraform and pulumi type, to what does it here."""
+"""What users of kubectl, docker, sky, ray, terraform and pulumi type most, and verbs that were withdrawn, to what does it here."""
 
 _OPTIONS_WITH_VALUE = frozenset({"--cwd", "-C", "--stack", "-s", "--cluster", "-c", "--output", "-o"})
 _OPTIONS_ALONE = frozenset({"--json", "--debug"})

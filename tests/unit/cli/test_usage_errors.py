@@ -67,7 +67,7 @@ def test_wrong_usage_is_one_line_with_what_to_do(
     assert [part for part in parts if part not in error] == [], error
 
 
-@pytest.mark.parametrize("habit", [*HABITS, "get", "describe", "down", "destroy", "cancel", "queue", "check", "init"])
+@pytest.mark.parametrize("habit", HABITS)
 def test_what_users_of_other_systems_type_has_a_hint(
     habit: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
