@@ -54,7 +54,7 @@ aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (
 pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
 
 test: setup-tests ## Run the tests that validate a clone
-	@$(activate) && python -m tests.engine.prepare && $(pytest) -m "not full"
+	@$(activate) && ruff check --quiet && ruff format --check --quiet && python -m tests.engine.prepare && $(pytest) -m "not full"
 
 test-rest: setup-tests ## Run the tests that `make test` omits
 	@$(activate) && python -m tests.engine.prepare --all && $(pytest) -m "full"

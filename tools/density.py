@@ -18,9 +18,14 @@ def functions(path: Path) -> Iterator[Function]:
     return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function))
 
 
+def first_line(function: Function) -> int:
+    """The number of its first line, which may be that of a decorator."""
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
 def length(function: Function) -> int:
     """Its lines, with decorators and docstring."""
-    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    first = first_line(function)
     return (function.end_lineno or first) - first + 1
 
 

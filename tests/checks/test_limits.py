@@ -24,7 +24,7 @@ LIMITS = {
     "tests": 81100,
     "bench": 4800,
     "docs": 6650,
-    "tools": 12300,
+    "tools": 12500,
     "programs": 25700,
     "images": 450,
     ".ci": 50,

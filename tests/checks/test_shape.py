@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.sources import functions
 from tfdeploy.spec.backends import BACKENDS
+from tools.density import first_line, functions, length
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tfdeploy", "programs", "tests", "bench", "tools")
@@ -27,9 +27,9 @@ def complaints(root: Path) -> Iterator[str]:
                 yield f"{name}: {len(text.splitlines())} lines"
             if path.stem in NAMELESS:
                 yield f"{name}: say what it is for"
-            for function, line, length in functions(ast.parse(text)):
-                if length > LONGEST_FUNCTION:
-                    yield f"{name}:{line}: {function} has {length} lines"
+            for function in functions(path):
+                if length(function) > LONGEST_FUNCTION:
+                    yield f"{name}:{first_line(function)}: {function.name} has {length(function)} lines"
 
 
 def test_files_and_functions_stay_short() -> None:
