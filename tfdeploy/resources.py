@@ -179,11 +179,13 @@ class RunProvider(NamedProvider):
 
 def _submit(props: RunProps) -> RunOutputs:
     """Submit a run, with its record where that is at another place."""
-    return _submit_moved(cast("MovedRunProps", props)) if "moved_from" in props else _runner(props).submit_run(props)
+    if props.get("moved_from"):
+        return _submit_moved(cast("MovedRunProps", props))
+    return _runner(props).submit_run(props)
 
 
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
-    """Submit a run, with its record from another place, or from this computer."""
+    """Submit a run, with its record from another place."""
     from .backends import move_record
     from .report.stored_progress import last_step
 

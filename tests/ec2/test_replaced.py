@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record.record_files import RecordList
-from tfdeploy.agent.run_state import BUDGET
+from tfdeploy.agent.run_state import BUDGET, MOVED, STOPPED
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import hourly_cost
 from tfdeploy.backends.ec2.record_bucket import MANIFEST
@@ -81,10 +80,6 @@ class ReplacedProject(Moving, Ec2Project):
         self.box.run(self.machine(MACHINE).id, "systemctl", "restart", "tfdeploy-watchdog")
         until(lambda: listed_step() > step, "the record is in S3")
 
-    def carried(self) -> list[Path]:
-        """The record on this computer, while the run trains on no machine."""
-        return [*self.folder.glob("state/tfdeploy/ec2/*/carried/current")]
-
     def result(self) -> str:
         """The state of the run's result; empty while it has none."""
         self.look()
@@ -130,8 +125,7 @@ def test_another_type_keeps_the_run_and_its_record(project: ReplacedProject) -> 
     assert project.starts() == 2
     assert (project.record_at("ec2").record_id(), project.run_at("ec2").spec.id) == (record, run)
     assert [row["run"] for row in project.listed("runs")] == [run]
-    assert "run moved from m7i.large to c7i.large" in project.command("events", "--cluster", "test")
-    assert not project.carried(), "the run trains, so nothing is kept of before"
+    assert "lost record restored" in project.command("events", "--cluster", "test")
     assert project.up().steps().keys() == {"unchanged"}
 
 
@@ -142,10 +136,12 @@ def test_a_type_without_capacity_loses_nothing_and_the_run_returns(project: Repl
         project.ask("m7i.xlarge")
         project.up(fails=True)
         day.short_of.clear()
-    assert project.carried()
+    result = project.run_at("ec2").result
+    assert result is not None
+    assert (result.state, result.cause) == (STOPPED, MOVED), "its record is on this computer"
     project.ask("c7i.large")
     preview = project.call("preview", "--stack", project.stack).output
-    assert "the run continues from the record that an earlier update has copied to" in preview
+    assert "the run, which an earlier update has stopped, continues from its newest checkpoint" in preview
     project.up()
     project.trains()
     assert_continuous(project.lines_at("ec2"))

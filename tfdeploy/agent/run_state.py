@@ -269,10 +269,10 @@ class RunState(JsonData):
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
     moves: int = 0
-    """How many times its record had moved to another backend, or to other machines, when it was submitted last. Of two records of one
-    cluster, the one with more moves of its current run is newer."""
+    """How many times its record had moved to another backend when it was submitted last. Of two records of one cluster, the one with
+    more moves of its current run is newer."""
     arrived_from: str = ""
-    """What its record was imported from, until the run is submitted here: another backend, or machines that were replaced."""
+    """The backend that its record was imported from, until the run is submitted here."""
     moved_to: str = ""
     """The backend that has its record now and continues it; empty for none."""
 

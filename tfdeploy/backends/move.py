@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NotRequired, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..agent.control.artifact_uploads import has_uploads
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
@@ -48,12 +48,10 @@ _ANY_NAME = re.compile(r"[*?\]]$|^[^.]*$")
 
 
 class MovedRunProps(RunProps):
-    """The inputs of a run that has a newer record elsewhere, or had: on other backends, or on this computer (`stopped_record`)."""
+    """The inputs of a run that has a newer record on other backends, or had, or that was stopped because its machines are replaced."""
 
     moved_from: list[ClusterRef]
-    """The cluster at its other places."""
-    replacement: NotRequired[dict[str, Any]]
-    """`plan.replacement.Replacement` where machines of this place are replaced."""
+    """The cluster at its other places. Empty where only machines are replaced."""
 
 
 @dataclass(frozen=True)

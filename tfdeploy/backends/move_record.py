@@ -1,17 +1,15 @@
 """The record of a run that moves: the run is stopped where it was, and its record is imported here."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..agent.record import record_import
 from ..agent.record.record import ViewRequest
 from ..agent.record.record_import import ImportRequest
-from ..agent.run_state import STOPPED, RunState, moves_after
+from ..agent.run_state import RunState, moves_after
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
-from ..plan.replacement import Replacement
 from . import controller_calls
-from . import stopped_record as stopped_record
 from .base import ClusterRef
 from .controller_calls import ControllerApi
 from .load import load
@@ -28,8 +26,6 @@ class _Source:
     cluster: ClusterRef
     stopped: StoppedRun
     run: RunState
-    replacement: Replacement | None = None
-    """Set where the place is this one, with other machines."""
 
 
 def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
@@ -43,19 +39,18 @@ def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
     cluster = props["cluster"]
     with mover(cluster["backend"]).responding_controller(props) as controller:
         own = controller_calls.view(controller, ViewRequest()).run_state
-        sources = [*_stored_here(props), *_stopped(props["moved_from"])]
+        sources = _stopped(props["moved_from"])
         newest = max(sources, key=lambda source: moves_after(source.run), default=None)
         if newest is None:
-            if own is None and props["moved_from"]:
+            if own is None:
                 places = ", ".join(f"{former['backend']} ({former['home']})" for former in props["moved_from"])
                 raise BackendError(f"{cluster['name']}: no place has the record of the run: {places}")
             return []
-        if own is not None and _is_newer(own, newest):
+        if own is not None and own.moves >= newest.run.moves:
             return []
-        if own is not None and newest.replacement is None:
+        if own is not None:
             controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
-        is_checked = newest.replacement is not None
-        missing = "" if is_checked else missing_checkpoint(newest.stopped, newest.run, _continued(props, newest.run))
+        missing = missing_checkpoint(newest.stopped, newest.run, _continued(props, newest.run))
         if missing:
             back = f"pulumi config set tfdeploy:backend {newest.cluster['backend']} && pulumi up --refresh"
             raise BackendError(
@@ -95,23 +90,6 @@ def _continued(props: MovedRunProps, run: RunState) -> str:
     return run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
 
 
-def _is_newer(own: RunState, source: _Source) -> bool:
-    """Whether the record here need not be replaced. The controller of a manager that stays has the record that returns."""
-    stopped = source.run.result is not None and source.run.result.state == STOPPED
-    returns = source.replacement is not None and stopped and own.result is not None
-    return own.moves > source.run.moves or (own.moves == source.run.moves and not returns)
-
-
-def _stored_here(props: MovedRunProps) -> list[_Source]:
-    """What was brought to this computer before machines of this place were replaced."""
-    replacement = props.get("replacement")
-    stopped = stopped_record.stored(props["cluster"]) if replacement else None
-    run = stopped.record.current() if stopped else None
-    if replacement is None or stopped is None or run is None:
-        return []
-    return [_Source(props["cluster"], stopped, run, Replacement.from_dict(replacement))]
-
-
 def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
     """What the other places have of the run, once it is stopped there."""
     sources = []
@@ -128,14 +106,6 @@ def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: 
     try:
         digest = record_import.send(source.stopped.folder, controller.call)
         request = ImportRequest(digest, source.cluster["backend"], target["backend"], step)
-        if source.replacement is not None:
-            request = replace(
-                request,
-                origin=source.replacement.origin,
-                place=source.replacement.place,
-                is_same_place=True,
-                keeps_train_dir=source.replacement.keeps_train_dir,
-            )
         controller_calls.finish_import(controller, request)
     except (OSError, CallError) as error:
         raise BackendError(

@@ -2,12 +2,10 @@
 
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from ..agent.launch.workdir import IsLocked, locked
@@ -144,21 +142,6 @@ class RecordCopy:
             self.update_all_runs(controller)
             return True
         return False
-
-    def copy_to(self, folder: Path) -> None:
-        """Copy this copy to a folder of the same disk. Artifacts, which are large and never change, are linked.
-
-        Raises:
-            RecordCopyError: it cannot be written.
-        """
-
-        def copy(source: str, target: str) -> None:
-            is_artifact = Path(source).relative_to(self.folder).parts[2:3] == ("artifacts",)
-            (os.link if is_artifact else shutil.copy2)(source, target)
-
-        with self.locked(_LONG_WAIT):
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(self.folder, folder, copy_function=copy)
 
     def retire(self) -> str:
         """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it

@@ -264,12 +264,7 @@ async def _observe(
         rows={**tasks.rows, RUN_ROW: tasks.run, CLUSTER_ROW: component} if tasks else {},
         way_back=_way_back(declaration),
     )
-    latest = await observed(watch, values[1])
-    if declaration.rendered.replacement and not pulumi.runtime.is_dry_run():
-        from ..backends import stopped_record as stopped_record  # most updates replace no machine
-
-        stopped_record.remove(declaration.cluster)
-    return latest
+    return await observed(watch, values[1])
 
 
 def _way_back(declaration: Declaration) -> str:
@@ -279,12 +274,9 @@ def _way_back(declaration: Declaration) -> str:
         back = f"pulumi config set tfdeploy:backend {origins[0]} && pulumi up"
         return f"What is on {' and '.join(origins)} is not deleted. To return: {back}"
     if declaration.rendered.replacement:
-        from ..backends import stopped_record as stopped_record
-
-        folder = stopped_record.folder_of(declaration.cluster)
         return (
-            f"Its record and its newest checkpoint from before are in {folder}. To return, undo the change of the machines and run "
-            "`pulumi up`: the run continues from its newest checkpoint"
+            "To return, undo the change of the machines and run `pulumi up`: the run continues from its newest checkpoint. After a "
+            f"failure this needs another `run_id`, and resume_from={declaration.plan.run.id!r}"
         )
     return ""
 
@@ -380,6 +372,5 @@ def _run_props(
 
 def _moved_props(declaration: Declaration) -> dict[str, Any]:
     """Where the run has a newer record (`backends.move.MovedRunProps`)."""
-    origins, replacement = declaration.move.clusters, declaration.rendered.replacement
-    moved = {"moved_from": origins} if origins or replacement else {}
-    return {**moved, **({"replacement": replacement.to_dict()} if replacement else {})}
+    origins = declaration.move.clusters
+    return {"moved_from": origins} if origins or declaration.rendered.replacement else {}

@@ -11,11 +11,7 @@ class Replacement(JsonData):
     new machines."""
 
     machines: tuple[str, ...] = ()
-    """The ids of the machines. Empty where an earlier update has brought the record, and has not seen the run train since."""
-    origin: str = ""
-    """What is replaced, such as a type of machines."""
-    place: str = ""
-    """What replaces it."""
+    """The ids of the machines. Empty where an earlier update has stopped the run, and has not submitted it again."""
     keeps_train_dir: bool = False
     """Whether the new machines see the run's `train_dir` too."""
     continues: bool = True

@@ -54,6 +54,10 @@ def test_a_run_is_stopped_to_be_moved_and_says_so() -> None:
     reconcile.advance(run, 11.0)
     assert {(task.state, task.reason) for task in run.tasks.values()} == {(STOPPED, TO_MOVE)}
     assert continues(run)
+    stopped = RunState(SPEC, 1.0)
+    reconcile.stop_run(stopped, 10.0)
+    reconcile.stop_run(stopped, 11.0, to_move=True)
+    assert continues(stopped), "the user had stopped it before"
 
 
 def test_the_stop_of_a_run_that_is_over_is_an_event_only_where_tensorboard_still_ran() -> None:

@@ -146,49 +146,6 @@ def test_a_record_with_runs_is_replaced_only_by_its_continuation(
     assert Record(tmp_path / "here").events(SPEC.id)[0].kind == events.RUN_SUBMITTED
 
 
-@pytest.mark.parametrize(
-    ("here", "is_accepted"),
-    [
-        (run_state(RunResult(STOPPED, MOVED, 2.0)), True),
-        (run_state(RunResult(FAILED, "task_failed", 2.0)), True),
-        (run_state(), False),
-        (run_state(RunResult(STOPPED, MOVED, 2.0), moves=1), False),
-    ],
-    ids=["stopped", "failed on the new machines", "it runs here", "it has moved on"],
-)
-def test_a_record_returns_to_a_manager_that_stays(tmp_path: Path, here: RunState, is_accepted: bool) -> None:
-    mine = recorded(tmp_path / "here", here)
-    copied = recorded(tmp_path / "copied", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    copied.set_record_id(mine.record_id())
-    controller = Controller(Record(tmp_path / "here"))
-    request = sent(controller, copied)
-    with pytest.raises(RunRefused):
-        controller.finish_import(request)
-    request = replace(sent(controller, copied), is_same_place=True)
-    if not is_accepted:
-        with pytest.raises(RunRefused):
-            controller.finish_import(request)
-        return
-    controller.finish_import(request)
-    assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
-    now = Record(tmp_path / "here").current()
-    assert now is not None
-    assert now.moves == 1
-
-
-@pytest.mark.parametrize(("keeps", "expected"), [(True, "/former/run"), (False, "{tmp}/train/run")])
-def test_a_folder_that_new_machines_see_too_stays(
-    tmp_path: Path, controller: Controller, keeps: bool, expected: str
-) -> None:
-    copied = recorded(tmp_path / "copied", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    controller.finish_import(replace(sent(controller, copied), is_same_place=True, keeps_train_dir=keeps))
-    accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
-    assert accepted["train_dir"] == expected.format(tmp=tmp_path)
-    run = Record(tmp_path / "here").current()
-    assert run is not None
-    assert run.spec.restored_run == SPEC.id, "an empty folder is filled all the same"
-
-
 def test_a_run_that_failed_elsewhere_goes_back_and_continues(tmp_path: Path) -> None:
     mine = recorded(tmp_path / "here", run_state(RunResult(STOPPED, MOVED, 2.0)))
     theirs = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
@@ -341,6 +298,24 @@ def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
     new = {path.relative_to(tmp_path).as_posix() for path in set(tmp_path.rglob("*")) - before}
     assert {name for name in new if "import" not in name} == set()
     assert Record(tmp_path / "a/b/here").current() is None
+
+
+@pytest.mark.parametrize(("base", "expected"), [("train", "{tmp}/train/run"), ("efs", "{tmp}/efs/run")])
+def test_a_run_that_was_stopped_to_be_moved_continues_with_the_controller_that_gets_its_record(
+    tmp_path: Path, controller: Controller, base: str, expected: str
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    run = there.current()
+    assert run is not None
+    run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
+    there.save(run)
+    controller.finish_import(replace(sent(controller, there), lost_at=time.time()))
+    accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))
+    assert (accepted["decided"], accepted["train_dir"]) == (False, expected.format(tmp=tmp_path))
+    assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))["train_dir"] == accepted["train_dir"]
+    now = Record(tmp_path / "here").current()
+    assert now is not None
+    assert (now.result, now.moves) == (None, 0)
 
 
 def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) -> None:

@@ -12,18 +12,17 @@ from tests.unit.cases import plan
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
 from tfdeploy.agent.run_state import (
-    FAILED,
     MOVED,
+    STOP_REQUESTED,
     STOPPED,
     SUCCEEDED,
-    TASK_FAILED,
     UPLOADED,
     MachineUpload,
     RunResult,
     RunState,
 )
-from tfdeploy.backends import move_record, stopped_record
-from tfdeploy.backends.move import MovedRunProps, RunMover, StoppedRun
+from tfdeploy.backends import stopped_record
+from tfdeploy.backends.move import RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 from tfdeploy.plan.replacement import Replacement
@@ -32,7 +31,7 @@ CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
 RUN = replace(plan(workers=1).run, train_dir="/tfdeploy/train/run")
 STORED = ManifestArtifact(CHECKPOINT, "model.ckpt-5", "m0", 0, [ManifestFile("checkpoint", 2, "1")])
 TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "m0")
-REPLACEMENT = Replacement(("i-0a",), "m7i.large", "c7i.large")
+REPLACEMENT = Replacement(("i-0a",))
 
 Record = Callable[..., RunMover]
 
@@ -57,12 +56,11 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
         cause: str = MOVED,
         size: int = 2,
         left_out: LeftOut | None = None,
-        moves: int = 0,
         is_current: bool = True,
         started: float = 0.0,
         is_empty: bool = False,
     ) -> RunMover:
-        run = RunState(RUN, 1.0, moves=moves)
+        run = RunState(RUN, 1.0)
         run.tasks["worker-0"].started, run.tasks["worker-0"].machine = started, "m0"
         run.uploads = {"m0": MachineUpload("worker-0", 2.0, UPLOADED)} if started else {}
         run.result = RunResult(state, cause, 2.0) if state else None
@@ -72,52 +70,36 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
         save_manifest(copy.run_folder(RUN.id), artifacts)
         copy.artifacts_folder(RUN.id).mkdir(exist_ok=True)
         (copy.artifacts_folder(RUN.id) / "checkpoint").write_bytes(b"x" * size)
-        (copy.folder / "log").write_text("before")
         return cast(RunMover, Stops(is_current))
 
     return record
 
 
-def current() -> RunState:
-    stored = stopped_record.stored(CLUSTER)
-    assert stored is not None
-    run = stored.record.current()
-    assert run is not None
-    return run
-
-
-def test_the_record_is_copied_and_nothing_else_writes_to_it(recorded: Record) -> None:
+def test_the_copy_is_checked_where_it_is(recorded: Record) -> None:
     stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
-    (RecordCopy(CLUSTER).folder / "log").write_text("later")
-    assert (stopped_record.folder_of(CLUSTER) / "log").read_text() == "before"
-    assert current().spec.id == RUN.id
-    RecordCopy(CLUSTER).set_aside()
-    copied = stopped_record.folder_of(CLUSTER) / "runs" / RUN.id / "artifacts/checkpoint"
-    assert copied.read_bytes() == b"xx"
-    stopped_record.remove(CLUSTER)
-    assert stopped_record.stored(CLUSTER) is None
+    copy = RecordCopy(CLUSTER).record
+    assert (copy.artifacts_folder(RUN.id) / "checkpoint").read_bytes() == b"xx"
 
 
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        ({"is_current": False}, "the controller does not respond"),
+        ({"is_current": False, "cause": STOP_REQUESTED}, "the controller does not respond"),
+        ({"is_current": False, "size": 1}, "only a part could be copied"),
         ({"size": 1}, "only a part could be copied"),
         ({"left_out": TOO_LARGE}, "could not be uploaded: model.ckpt-5"),
         ({"state": ""}, "the copy of its record is not complete"),
         ({"state": SUCCEEDED, "size": 1}, "only a part could be copied"),
     ],
-    ids=["silent", "partly", "too large", "an older copy", "a finished run"],
+    ids=["silent", "silent since, and partly", "partly", "too large", "an older copy", "a finished run"],
 )
 def test_what_is_not_whole_replaces_no_machine(recorded: Record, args: dict[str, Any], problem: str) -> None:
     with pytest.raises(BackendError, match=f"no machine is replaced: .*{problem}"):
         stopped_record.take(CLUSTER, recorded(**args), REPLACEMENT)
-    assert stopped_record.stored(CLUSTER) is None
 
 
 def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record) -> None:
     stopped_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
-    assert stopped_record.stored(CLUSTER) is not None
 
 
 def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(recorded: Record) -> None:
@@ -129,29 +111,5 @@ def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(reco
 
 
 def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record) -> None:
-    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
-    stopped_record.take(CLUSTER, recorded(is_current=False, moves=7), REPLACEMENT)
-    assert current().moves == 0, "the machine of the controller is replaced already"
-
-
-def test_a_run_that_failed_on_the_new_machines_continues_when_it_returns(recorded: Record) -> None:
-    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
-    stopped_record.take(CLUSTER, recorded(FAILED, TASK_FAILED, moves=1), REPLACEMENT)
-    result = current().result
-    assert result is not None
-    assert (current().moves, result.state, result.cause) == (1, STOPPED, MOVED)
-
-
-@pytest.mark.parametrize(
-    ("own", "moves", "is_newer"),
-    [(STOPPED, 0, False), (FAILED, 0, False), ("", 0, True), (STOPPED, 1, True)],
-    ids=["stopped", "failed", "runs", "has moved on"],
-)
-def test_a_manager_that_stays_gets_the_record_back_once(recorded: Record, own: str, moves: int, is_newer: bool) -> None:
-    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
-    props = cast(MovedRunProps, {"cluster": CLUSTER, "replacement": REPLACEMENT.to_dict()})
-    (source,) = move_record._stored_here(props)
-    here = RunState(RUN, 1.0, moves=moves)
-    here.result = RunResult(own, MOVED, 2.0) if own else None
-    assert move_record._is_newer(here, source) == is_newer
-    assert source.replacement == REPLACEMENT
+    """The machine of the controller is replaced already."""
+    stopped_record.take(CLUSTER, recorded(is_current=False), REPLACEMENT)

@@ -210,7 +210,7 @@ class Controller:
         with self._lock:
             if self._run is not None and hostnames:
                 self._commit(reconcile.remove_tasks(self._run, hostnames))
-            elif self._run is not None and not self._run.stop_requested:
+            elif self._run is not None and (to_move or not self._run.stop_requested):
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 
     def note_move(self, backend: str) -> None:

@@ -1,5 +1,6 @@
 """A run that moves to another backend: it is stopped at one place, its record is imported at the other, and it continues there."""
 
+import posixpath
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +25,10 @@ from .restart_policy import set_exit, stop_task
 from .start_barrier import restart_barrier
 
 
-def arrive(run: RunState, origin: str, keeps_train_dir: bool = False) -> None:
-    """The record of the run was imported from `origin`: another backend, or machines that were replaced. It has no folder here until
-    `claim_train_dir`, unless it keeps the former one."""
+def arrive(run: RunState, origin: str) -> None:
+    """The record of the run was imported from `origin`, another backend. It has no folder here until `claim_train_dir`."""
     run.arrived_from, run.moved_to = origin, ""
-    run.spec = replace(run.spec, restored_run=run.spec.id if keeps_train_dir else "")
+    run.spec = replace(run.spec, restored_run="")
 
 
 def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> None:
@@ -79,13 +79,23 @@ def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
         run = record.load(run_id)
         if run is None:
             continue
-        if run.arrived_from and not run.spec.restored_run:
+        if _needs_folder(run, spec.train_dir):
             run.spec = replace(
                 run.spec, train_dir=_folder(spec.train_dir, run.spec.train_dir, mode), restored_run=run_id
             )
             record.save_other(run)
         return replace(spec, restored_run=run.spec.restored_run)
     return spec
+
+
+def _needs_folder(run: RunState, base: str) -> bool:
+    """Whether the folder of the run is one of another place; or one that its new machines do not have, as where a file system was
+    added."""
+    if run.arrived_from:
+        return not run.spec.restored_run
+    former = run.spec.train_dir
+    is_elsewhere = posixpath.dirname(former) != (base.rstrip("/") or "/")
+    return continues(run) and is_elsewhere and "://" not in former and "://" not in base
 
 
 def create_train_dir(run: Optional[RunState], mode: int) -> None:

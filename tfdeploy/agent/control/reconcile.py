@@ -162,10 +162,12 @@ def stop_run(
 ) -> List[Event]:
     """Stop the run: by the user's request, because its time limit, in seconds, is over, or `to_move` it to another backend. With
     `auxiliary` its auxiliary tasks stop too, such as TensorBoard. A run that has a result keeps it, and its tasks that still run are
-    stopped."""
+    stopped; one that was stopped before it moves continues then."""
     run.stop_requested = run.stop_requested or auxiliary
     run.stopped_at = run.stopped_at or now
     if run.result is not None:
+        if to_move and run.result.state == STOPPED:
+            run.result = replace(run.result, cause=MOVED)
         names = [task.hostname for task in run.tasks.values() if task.is_auxiliary]
         return [Event(events.STOP_REQUESTED, tasks=names)] if auxiliary and names else []
     cause = MOVED if to_move else TIME_LIMIT if time_limit else STOP_REQUESTED

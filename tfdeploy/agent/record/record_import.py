@@ -66,7 +66,7 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True)
 class ImportRequest(JsonData):
-    """What has arrived, once all has. `origin` and `place` are for the event: backends, or what has replaced what."""
+    """What has arrived, once all has. `origin` and `place` are backends, for the event."""
 
     sha256: str
     """The hash of the list of files."""
@@ -74,10 +74,6 @@ class ImportRequest(JsonData):
     place: str
     step: int = 0
     """The last step that the run has logged; 0 for none."""
-    is_same_place: bool = False
-    """The record was copied away before machines of this place were replaced, and returns."""
-    keeps_train_dir: bool = False
-    """The new machines see the former `train_dir` too."""
     lost_at: float = 0.0
     """Set where the controller has lost this record with its disk: the time at which the copy ends. The run is not stopped: its
     launchers may still run."""
@@ -249,8 +245,7 @@ def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, requ
         raise RunRefused("the record here has runs already, so it was not lost")
     is_newer = own is not None and own.result is not None and current.moves > own.moves
     is_again = run is None and own is not None and bool(own.arrived_from) and current.moves >= own.moves
-    returns = request.is_same_place and own is not None and own.result is not None and current.moves == own.moves
-    if record.record_id() != arrived.record_id() or not (is_newer or is_again or returns):
+    if record.record_id() != arrived.record_id() or not (is_newer or is_again):
         raise RunRefused("the record here has runs already, and the one that was imported does not continue them")
 
 
@@ -288,7 +283,7 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
     for run_id in arrived.runs():
         run = arrived.load(run_id)
         if run is not None:
-            move.arrive(run, request.origin, request.keeps_train_dir)
+            move.arrive(run, request.origin)
             if current is not None and run_id == current.spec.id:
                 move.stop_until_submitted(run, own, now)
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)

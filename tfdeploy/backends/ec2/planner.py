@@ -107,11 +107,11 @@ class Ec2Planner:
         """The containers, as on `docker`; what changes in machines and services; and what the machines cost."""
         rendered = _containers(cluster, spec, plan)
         services = inventory.services
-        replaced = move.replacement_of(cluster, spec, plan, inventory)
+        replaced = move.replacement_of(spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
             *machines.plan_lines(plan, inventory.surplus),
-            *move.lines(cluster, plan, inventory, replaced),
+            *move.lines(plan, inventory, replaced),
             *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(service_changes(plan, rendered, services) if services else ()),

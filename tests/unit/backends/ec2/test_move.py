@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit import cases
-from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, facts, instance, spec
+from tests.unit.backends.ec2.fleets import GPUS, facts, instance, spec
 from tfdeploy.agent.run_state import (
     FAILED,
+    MOVED,
     STOP_REQUESTED,
     STOPPED,
     SUCCEEDED,
@@ -20,7 +20,6 @@ from tfdeploy.agent.run_state import (
 )
 from tfdeploy.backends.ec2.machine import machines, move
 from tfdeploy.backends.ec2.machine.model import Instance
-from tfdeploy.backends.stopped_record import folder_of
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.replacement import Replacement
@@ -35,30 +34,34 @@ Asked = Callable[..., tuple[Replacement | None, list[str]]]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked() -> Asked:
     """What is replaced, and the sentences, for a run in this folder with this result."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def replaced(
-        *there: Instance, train_dir: str = FOLDER, result: str = "", artifacts: tuple[str, ...] = ("x",), **args: Any
+        *there: Instance,
+        train_dir: str = FOLDER,
+        result: str = "",
+        cause: str = "",
+        artifacts: tuple[str, ...] = ("x",),
+        **args: Any,
     ) -> tuple[Replacement | None, list[str]]:
         wanted = spec(**{"ps": 1, "workers": 1, **args})
         known = machines.plan_machines(wanted, facts(*(there or (PS, WORKER))))
         inventory = cases.inventory(wanted, *known, train_dir="/tfdeploy/train", data_dir="")
         run = RunState(replace(make_plan(wanted, inventory).run, train_dir=train_dir, artifacts=[*artifacts]), 1.0)
         causes = {STOPPED: STOP_REQUESTED, FAILED: TASK_FAILED}
-        run.result = RunResult(result, causes.get(result, ""), 2.0) if result else None
+        run.result = RunResult(result, cause or causes.get(result, ""), 2.0) if result else None
         inventory = replace(inventory, run=run)
         plan = make_plan(wanted, inventory)
-        replacement = move.replacement_of(CLUSTER, wanted, plan, inventory)
-        return replacement, move.lines(CLUSTER, plan, inventory, replacement)
+        replacement = move.replacement_of(wanted, plan, inventory)
+        return replacement, move.lines(plan, inventory, replacement)
 
     return replaced
 
 
 def test_another_type_brings_the_run_here_first(asked: Asked) -> None:
     replacement, (line,) = asked(**OTHER_WORKER)
-    assert replacement == Replacement(("i-mnist-worker-m0",), "m7i.large", "g6.12xlarge")
+    assert replacement == Replacement(("i-mnist-worker-m0",))
     assert line.startswith("the run is stopped, its record and newest checkpoint are copied to this computer before")
     assert line.endswith("to return, undo the change and run `pulumi up`")
     replacement, _ = asked(**OTHER)
@@ -106,9 +109,11 @@ def test_what_could_not_continue_is_refused(asked: Asked) -> None:
     assert asked(result=STOPPED, **OTHER)[0] is not None
 
 
-def test_a_run_that_an_earlier_update_has_brought_continues(asked: Asked) -> None:
-    folder_of(CLUSTER).mkdir(parents=True)
-    replacement, (line,) = asked()
-    assert replacement == Replacement((), "replaced machines", "m7i.large")
-    assert line == f"the run continues from the record that an earlier update has copied to {folder_of(CLUSTER)}"
-    asked(result=FAILED, **OTHER)
+def test_a_run_that_an_earlier_update_has_stopped_continues(asked: Asked) -> None:
+    replacement, (line,) = asked(result=STOPPED, cause=MOVED)
+    assert replacement == Replacement()
+    assert line == "the run, which an earlier update has stopped, continues from its newest checkpoint"
+    again, _ = asked(result=STOPPED, cause=MOVED, **OTHER)
+    assert again is not None
+    assert again.machines
+    assert asked(result=STOPPED) == (None, []), "the user has stopped it"

@@ -1,15 +1,13 @@
 """What an update does with a run when it replaces machines: by others of another type, disks, image or network."""
 
-from ....agent.run_state import FAILED, STOPPED, RunState
+from ....agent.run_state import FAILED, STOPPED, RunState, continues
 from ....plan.inventory import Inventory
 from ....plan.plan import Plan
 from ....plan.replacement import Replacement
 from ....plan.run_id import is_same_content
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
-from ...base import ClusterRef
 from ...move import failed_run, refuse_without_checkpoint, without_checkpoint
-from ...stopped_record import folder_of, stored
 from . import machines
 from .machines import planned_instance
 from .user_data import SHARED, disk_folder
@@ -17,27 +15,23 @@ from .user_data import SHARED, disk_folder
 _ARROW = " -> "
 
 
-def replacement_of(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Replacement | None:
+def replacement_of(spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Replacement | None:
     """What is replaced, where the run must be brought to this computer before; None where it loses nothing.
 
     Raises:
         SpecError: the run could not continue on the new machines.
     """
-    run, is_pending = inventory.run, stored(cluster) is not None
+    run = inventory.run
     replaced = _replaced(spec, plan, run) if run else []
-    if not replaced and not is_pending:
+    if run is None or not (replaced or continues(run)):
         return None
-    keeps = run is not None and _keeps_train_dir(spec, run, replaced)
-    if run and replaced:
-        _refuse(spec, plan, run, keeps, is_pending)
-    changes = dict.fromkeys(planned_instance(machine).changes[0] for machine in replaced)  # another type first
-    origins, places = zip(*(change.split(_ARROW) for change in changes), strict=True) if changes else ((), ())
+    keeps = _keeps_train_dir(spec, run, replaced)
+    if replaced:
+        _refuse(spec, plan, run, keeps)
     return Replacement(
         tuple(planned_instance(machine).instance_id for machine in replaced),
-        ", ".join(dict.fromkeys(origins)) or "replaced machines",
-        ", ".join(dict.fromkeys(places)) or ", ".join(sorted({machine.kind for machine in plan.needed_machines})),
         keeps,
-        run is None or is_same_content(run.spec, plan.run) or plan.run.resume_from == run.spec.id,
+        is_same_content(run.spec, plan.run) or plan.run.resume_from == run.spec.id,
     )
 
 
@@ -69,30 +63,30 @@ def _keeps_train_dir(spec: ClusterSpec, run: RunState, replaced: list[Machine]) 
     return "://" in run.spec.train_dir or any(run.spec.train_dir.startswith(f"{folder}/") for folder in lasting)
 
 
-def _refuse(spec: ClusterSpec, plan: Plan, run: RunState, keeps: bool, is_return: bool) -> None:
-    """Refuse a run that has failed, unless it returns, and checkpoints that would be lost."""
+def _refuse(spec: ClusterSpec, plan: Plan, run: RunState, keeps: bool) -> None:
+    """Refuse a run that has failed, and checkpoints that would be lost."""
     if not is_same_content(run.spec, plan.run):
         return
     state = run.result.state if run.result else STOPPED
-    if state == FAILED and not is_return:
+    if state == FAILED:
         raise failed_run(f"{spec.name}: ec2", run, "other machines")
-    if state in (STOPPED, FAILED) and not keeps:
+    if state == STOPPED and not keeps:
         remedy = " Or set ec2.efs, or a URL as train_dir, before the next run."
         refuse_without_checkpoint(spec.name, run, "machines that are replaced", remedy)
 
 
-def lines(cluster: ClusterRef, plan: Plan, inventory: Inventory, replacement: Replacement | None) -> list[str]:
+def lines(plan: Plan, inventory: Inventory, replacement: Replacement | None) -> list[str]:
     """What happens with the run, in sentences."""
-    if replacement is None:
+    if replacement is None or inventory.run is None:
         return []
-    if not replacement.machines or inventory.run is None:
-        return [f"the run continues from the record that an earlier update has copied to {folder_of(cluster)}"]
+    if not replacement.machines:
+        return ["the run, which an earlier update has stopped, continues from its newest checkpoint"]
     copied = "its record is" if replacement.keeps_train_dir else "its record and newest checkpoint are"
     first = f"{copied} copied to this computer before machines are replaced"
     run = inventory.run
     if not is_same_content(run.spec, plan.run):
         return [f"run {run.spec.id} is stopped, {first}; then another run starts"]
-    if run.result is not None and run.result.state not in (STOPPED, FAILED):
+    if run.result is not None and run.result.state != STOPPED:
         return [f"the run is finished: {first}, and nothing starts"]
     back = "to return, undo the change and run `pulumi up`"
     without = "" if replacement.keeps_train_dir else f"; {without_checkpoint('no machine is replaced')}"
