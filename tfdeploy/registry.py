@@ -176,10 +176,16 @@ def _warn(text: str) -> None:
     logging.getLogger(__name__).warning("Warning: %s", text)
 
 
+def is_elsewhere(cluster: ClusterRef) -> bool:
+    """Whether the run of the cluster has moved to another backend, which has its record."""
+    entry = stored(cluster)
+    return entry is not None and entry.cluster["backend"] != cluster["backend"]
+
+
 def mark_destroyed(cluster: ClusterRef) -> None:
     """Store that a cluster was destroyed, if it has an entry. One that has moved to another backend exists there."""
     entry = stored(cluster)
-    if entry is not None and entry.cluster["backend"] == cluster["backend"]:
+    if entry is not None and not is_elsewhere(cluster):
         write(replace(entry, ended=time.time()))
 
 

@@ -97,9 +97,9 @@ class CleanupProvider(NamedProvider):
         machine_provider = load(props["cluster"]["backend"]).machine_provider
         if machine_provider:
             machine_provider.verify(cast(ClusterRef, props["cluster"]), props["place"]["id"])
-        retained = _runner(props).delete_all(
-            cast(ClusterRef, props["cluster"]), props["token"], cast(Retain, props["retain"])
-        )
+        cluster = cast(ClusterRef, props["cluster"])
+        retain = cast(Retain, {**props["retain"], "is_elsewhere": registry.is_elsewhere(cluster)})
+        retained = _runner(props).delete_all(cluster, props["token"], retain)
         if retained:
             print(f"{props['cluster']['name']}: {retained}")
         registry.mark_destroyed(props["cluster"])
@@ -192,7 +192,6 @@ def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     for sentence in move_record.import_record(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")
     outputs = _runner(props).submit_run(props)
-    move_record.mark_moved(props)
     registry.confirm_move(props["cluster"])
     return outputs
 

@@ -55,7 +55,6 @@ def move(former: Standing, new: Standing) -> None:
     """What the provider of the run does."""
     move_record.import_record(props(former, new), last_step)
     BACKEND.runner.submit_run(new.run_props())
-    move_record.mark_moved(props(former, new))
 
 
 def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[Standing, Standing]) -> None:
@@ -71,10 +70,9 @@ def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[S
     assert run.spec.train_dir.startswith(str(new.places.train))
     assert not (new.places.train / run.spec.id / ".tfdeploy-restore").exists()
     assert former.job().result is not None
-    assert former.job().moved_to == "local"
     moved = [event for event in new.events() if event.kind == events.RUN_MOVED]
     assert [event.count for event in moved] == [5]
-    said = BACKEND.runner.delete_all(former.cluster, TOKEN, {"volumes": False, "record": False})
+    said = BACKEND.runner.delete_all(former.cluster, TOKEN, {"volumes": False, "record": False, "is_elsewhere": True})
     assert said.startswith("the checkpoints are stored in "), "the record is at the new place"
 
 

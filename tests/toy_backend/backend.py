@@ -242,7 +242,7 @@ class ToyTaskRunner:
         home.stop_run()
         home.remove(home.hostnames())
         home.group(CONTROLLER).stop(_STOP_MARGIN)
-        parts = [home.folder / "train"] if home.record.has_moved() else [home.record.folder, home.folder / "train"]
+        parts = [home.folder / "train"] if retain.get("is_elsewhere") else [home.record.folder, home.folder / "train"]
         archive = set_aside(home.folder, *parts)
         shutil.rmtree(home.folder, ignore_errors=True)
         home.socket.unlink(missing_ok=True)
@@ -253,10 +253,6 @@ class ToyTaskRunner:
         home = _Home(cluster)
         home.stop_run(to_move=True)
         return StoppedRun(home.record.folder, is_current=True)
-
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        with _Home(cluster).controller() as controller:
-            controller_calls.mark_moved(controller, to)
 
     @contextmanager
     def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:

@@ -83,9 +83,8 @@ def props(**args: Any) -> dict[str, Any]:
 def test_a_run_that_moves_is_submitted_after_its_record(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     run = props(code="code")
     monkeypatch.setattr(move_record, "import_record", runner.import_record)
-    monkeypatch.setattr(move_record, "mark_moved", lambda _: runner.calls.append("mark"))
     RunProvider().update("", run, {**run, "moved_from": [cluster_ref()]})
-    assert runner.calls == ["import", "submit", "mark"]
+    assert runner.calls == ["import", "submit"]
 
 
 def test_another_run_alone_changes_no_task() -> None:

@@ -273,8 +273,6 @@ class RunState(JsonData):
     more moves of its current run is newer."""
     arrived_from: str = ""
     """The backend that its record was imported from, until the run is submitted here."""
-    moved_to: str = ""
-    """The backend that has its record now and continues it; empty for none."""
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at

@@ -50,6 +50,8 @@ class Retain(TypedDict):
 
     volumes: bool
     record: bool
+    is_elsewhere: NotRequired[bool]
+    """Whether another backend has the record now: then that of this place is not retained."""
 
 
 class TaskProps(TypedDict):

@@ -224,7 +224,7 @@ class ContainerRunner(Generic[Definition]):
         try:
             self.end_run(cluster)
             if not record_copy.download(self.controller(cluster)):
-                refuse_loss(cluster, record_copy)
+                refuse_loss(cluster, record_copy, retain)
             seconds = self.stop_seconds(self.grace(cluster)) + STOP_MARGIN
             retained = self.remove_all(cluster, seconds, retain, [former, record_copy.record.current()])
         except self.unreachable as error:
@@ -235,7 +235,7 @@ class ContainerRunner(Generic[Definition]):
                     "removes the cluster from the state only"
                 ) from None
             retained = ""
-        return "; ".join(filter(None, [record_copy.retire(), retained]))
+        return "; ".join(filter(None, [record_copy.retire(retain), retained]))
 
     def delete_task(self, props: TaskProps) -> None:
         """Stop and remove a task; if the engine is unreachable, `delete_all` reports that."""
@@ -284,10 +284,6 @@ class ContainerRunner(Generic[Definition]):
                 raise not_stopped(cluster)
         is_whole = record_copy.download(controller)
         return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
-
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """Store it in the record."""
-        controller_calls.mark_moved(self.controller(cluster), to)
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """Ask the engine and the controller; read the copy of the record where the controller does not respond."""

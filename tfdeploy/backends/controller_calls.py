@@ -204,12 +204,6 @@ def await_controller(controller: ControllerApi, name: str, seconds: float = _CON
     wait_for(lambda: controller.json("GET", "/stopped"), f"the controller of {name} did not respond", seconds)
 
 
-def mark_moved(controller: ControllerApi, to: str) -> None:
-    """Store in the record that the backend `to` has it now. An agent of an earlier version does not."""
-    with suppress(OSError, CallError):
-        controller.json("POST", "/moved", {"to": to})
-
-
 def finish_import(controller: ControllerApi, request: "ImportRequest") -> None:
     """Have the controller replace its record by what was sent. For many GiB that takes longer than a call: then wait for it.
 

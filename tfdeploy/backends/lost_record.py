@@ -34,7 +34,7 @@ def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> s
     """
     copy = RecordCopy(cluster)
     run = copy.record.current()
-    if run is None or copy.record.has_moved():
+    if run is None:
         return ""
     controller_calls.await_controller(controller, cluster["name"], seconds)
     try:

@@ -85,9 +85,6 @@ class RunMover(Protocol):
         """Stop the run because it moves, wait until its tasks have ended, and copy its record to this computer. BackendError: this is
         not the place that has it."""
 
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """Store in the record at this place that another backend has it now. Nothing, if the controller does not respond."""
-
     def responding_controller(self, props: RunProps) -> AbstractContextManager[ControllerApi]:
         """Create the controller, if it does not exist, and wait until it responds."""
 

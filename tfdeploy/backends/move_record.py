@@ -64,12 +64,6 @@ def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
 _STOP_SECONDS = 60.0
 
 
-def mark_moved(props: MovedRunProps) -> None:
-    """Store at the other places that the record is here now."""
-    for cluster in props["moved_from"]:
-        mover(cluster["backend"]).mark_moved(cluster, props["cluster"]["backend"])
-
-
 def mover(backend: str) -> RunMover:
     """How runs move from and to this backend.
 

@@ -18,7 +18,7 @@ from ..agent.transport.rpc import PROTOCOL, CallError
 from ..errors import DISK_FULL, BackendError, Unreachable, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds
-from .base import ClusterRef
+from .base import ClusterRef, Retain
 from .controller_calls import ControllerApi, understood
 
 OBSERVATION_SECONDS = 3.0
@@ -75,7 +75,7 @@ class RecordCopy:
         with self.locked(_LONG_WAIT if waits else _SHORT_WAIT):
             before, original = self.record.current(), _Original(controller)
             listed = original.files(["", *([before.spec.id] if before else [])])
-            if before and not before.moved_to and not listed.runs:
+            if before and not listed.runs:
                 raise RecordLost("the controller has no record: its disk was lost. `pulumi up --refresh` restores it")
             run = current_run(listed)
             self._follow(listed, original.read, OBSERVATION_SECONDS)
@@ -143,10 +143,10 @@ class RecordCopy:
             return True
         return False
 
-    def retire(self) -> str:
+    def retire(self, retain: Retain) -> str:
         """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it
         does not have."""
-        has_moved = self.record.has_moved()
+        has_moved = retain.get("is_elsewhere")
         missing = "" if has_moved else self.missing_artifacts()
         archive = "" if has_moved else self.set_aside()
         shutil.rmtree(self.home, ignore_errors=True)

@@ -10,7 +10,7 @@ from ..agent.record.record import RecordView, ViewRequest
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, Forbidden, Unreachable
 from . import controller_calls
-from .base import CONTROLLER, ClusterRef, EngineTask
+from .base import CONTROLLER, ClusterRef, EngineTask, Retain
 from .controller_calls import ControllerApi
 from .record_copy import RecordCopy, RecordCopyError, RecordLost
 
@@ -49,9 +49,9 @@ def observed_view(
     return replace(view, at=update.at or view.at), None
 
 
-def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy) -> None:
+def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy, retain: Retain) -> None:
     """Refuse to delete the only copy of artifacts, unless the user says so."""
-    missing = "" if record_copy.record.has_moved() else record_copy.missing_artifacts()
+    missing = "" if retain.get("is_elsewhere") else record_copy.missing_artifacts()
     if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
         raise BackendError(
             f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "

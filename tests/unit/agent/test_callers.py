@@ -33,7 +33,6 @@ ADMIN_CALLS = [
     ("PUT", "/run", {}),
     ("PUT", "/code/0123", {}),
     ("POST", "/stop", {}),
-    ("POST", "/moved", {"to": "docker"}),
     ("PUT", "/import", {"record_id": "", "at": 0, "files": {}}),
     ("GET", "/import", {}),
     ("POST", "/view", {}),

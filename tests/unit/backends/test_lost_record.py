@@ -65,11 +65,9 @@ def test_a_controller_that_has_a_record_keeps_it(served: Served, copy: Record) -
     assert served.controller.record.runs() == ["newer"]
 
 
-def test_what_has_moved_away_or_was_never_copied_is_not_restored(
+def test_what_was_never_copied_is_not_restored(
     served: Served, copy: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy.save(replace(current(copy), moved_to="local"))
-    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
     assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
     assert served.controller.record.runs() == []

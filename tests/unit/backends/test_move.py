@@ -222,23 +222,24 @@ def test_the_image_counts_where_it_is_not_used_too(tmp_path: Path, backend: str)
     assert before not in ("", content(build=str(tmp_path)))
 
 
-@pytest.mark.parametrize("moved_to", ["", "docker"])
+@pytest.mark.parametrize("has_moved", [False, True])
 def test_a_move_from_local_deletes_no_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved_to: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_moved: bool
 ) -> None:
     """It keeps what `destroy` keeps, but the record, which has moved."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     places = Places(str(tmp_path / "state/tfdeploy/clusters/mnist"))
-    Record(places.record).save(replace(run(SUCCEEDED), moved_to=moved_to))
+    Record(places.record).save(run(SUCCEEDED))
     (places.train / "earlier").mkdir(parents=True)
     (places.train / "earlier/model.ckpt-5").write_text("the only copy")
-    said = LocalTaskRunner().delete_all(cluster_ref("local", str(places.home)), "", {"volumes": False, "record": False})
-    what = "the checkpoints are" if moved_to else "the record and the checkpoints are"
+    cluster = cluster_ref("local", str(places.home))
+    said = LocalTaskRunner().delete_all(cluster, "", {"volumes": False, "record": False, "is_elsewhere": has_moved})
+    what = "the checkpoints are" if has_moved else "the record and the checkpoints are"
     (archive,) = (tmp_path / "state/tfdeploy/retained/mnist").iterdir()
     assert said == f"{what} stored in {archive}"
     assert (archive / "train/earlier/model.ckpt-5").read_text() == "the only copy"
-    assert (archive / "record").exists() == (not moved_to)
+    assert (archive / "record").exists() == (not has_moved)
 
 
 @pytest.mark.parametrize("retains", [True, False])
@@ -248,7 +249,7 @@ def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     cluster = cluster_ref("docker")
     record_copy = RecordCopy(cluster)
-    record_copy.record.save(replace(run(), moved_to="local"))
+    record_copy.record.save(run())
     retained: list[bool] = []
     runner = DockerTaskRunner(engine=lambda _: cast(Any, None))
     monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: True)
@@ -260,7 +261,7 @@ def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
         return ""
 
     monkeypatch.setattr(cleanup, "remove_all", remove_all)
-    runner.delete_all(cluster, "", {"volumes": retains, "record": True})
+    runner.delete_all(cluster, "", {"volumes": retains, "record": True, "is_elsewhere": True})
     assert retained == [retains]
 
 

@@ -213,13 +213,6 @@ class Controller:
             elif self._run is not None and (to_move or not self._run.stop_requested):
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 
-    def note_move(self, backend: str) -> None:
-        """This backend has the record now, and continues the run: this record is not the only one any more."""
-        with self._lock:
-            if self._run is not None:
-                self._run.moved_to = backend
-                self._commit([])
-
     def finish_import(self, request: ImportRequest) -> None:
         """Replace the record by the one that has arrived. Its run continues once it is submitted, or at once where it was lost here."""
         with self._metrics_lock, self._lock:

@@ -178,7 +178,6 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
         call("GET", "/stopped", lambda _: _stopped(controller)),
         call("GET", "/unfinished", lambda _: controller.unfinished()),
-        call("POST", "/moved", lambda body: controller.note_move(json.loads(body)["to"]), _SHORT),
         call("PUT", "/import", begin_import, MAX_IMPORT_BODY),
         call("PUT", "/import/ranges", lambda body: record_import.put(controller.record.folder, body), MAX_IMPORT_BODY),
         call("POST", "/import", finish_import, _SHORT),

@@ -27,7 +27,7 @@ from .start_barrier import restart_barrier
 
 def arrive(run: RunState, origin: str) -> None:
     """The record of the run was imported from `origin`, another backend. It has no folder here until `claim_train_dir`."""
-    run.arrived_from, run.moved_to = origin, ""
+    run.arrived_from = origin
     run.spec = replace(run.spec, restored_run="")
 
 
@@ -44,7 +44,7 @@ def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> 
 
 def continue_run(run: RunState, now: float) -> None:
     """Continue the run here. What has succeeded or failed stays so; a stopped run begins with a new start barrier."""
-    run.arrived_from = run.moved_to = ""
+    run.arrived_from = ""
     if run.result is not None and run.result.state != STOPPED:
         return
     run.result, run.stopped_at, run.stop_requested = None, 0.0, False

@@ -183,13 +183,6 @@ class Record:
             raise RecordDamaged(self.run_folder(run_id))
         return state
 
-    def has_moved(self) -> bool:
-        """Whether another backend has the record, so that this one and its copies are not needed."""
-        with suppress(RecordFormatError):
-            run = self.current()
-            return run is not None and bool(run.moved_to)
-        return False
-
     def check_format(self) -> None:
         """Refuse a record of another format; an empty folder has none.
 

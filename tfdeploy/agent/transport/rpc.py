@@ -26,7 +26,6 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `PUT /import`, `PUT /import/ranges` | backend | the files of another controller's record, and ranges of those |
 | `POST /import` | backend | replace the record by it |
 | `GET /import` | backend | which record has replaced this one |
-| `POST /moved` | backend | another backend has the record now |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |
 | `GET /unfinished` | backend | which tasks have not stopped, and why the record cannot be written |
 """

@@ -77,16 +77,11 @@ class Ec2TaskRunner(DockerTaskRunner):
                     record_bucket.download(cluster)
             return stopped
 
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """As on `docker`."""
-        with account.of(cluster):
-            super().mark_moved(cluster, to)
-
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
         """Delete the machines, and with them the tasks."""
         with account.of(cluster):
             retained = self._machine_provider.delete_all(cluster, retain)
-        return "; ".join(filter(None, [RecordCopy(cluster).retire(), retained]))
+        return "; ".join(filter(None, [RecordCopy(cluster).retire(retain), retained]))
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """As on `docker`; where the manager's machine is gone, from the record that it put into the bucket, but for a preview."""

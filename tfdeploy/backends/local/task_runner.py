@@ -157,7 +157,7 @@ class LocalTaskRunner:
             supervisor.end(0.0 if stopped else _MARGIN)
             record = Record(places.record)
             # Of a run that has moved, only here may be checkpoints that were not uploaded.
-            has_record = bool(record.runs()) and not record.has_moved()
+            has_record = bool(record.runs()) and not retain.get("is_elsewhere")
             parts = (places.record, places.train) if has_record else (places.train,)
             retained = set_aside(places.home, *parts)
             shutil.rmtree(places.home, ignore_errors=True)
@@ -226,13 +226,6 @@ class LocalTaskRunner:
             if not has_stopped and launchers_live(places):
                 raise not_stopped(cluster)
         return StoppedRun(places.record, is_current=True)
-
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """Store it in the record."""
-        places = Places(cluster["home"])
-        if not other_machine(places):
-            with places.controller(_CALL_SECONDS) as controller:
-                controller_calls.mark_moved(controller, to)
 
     @contextmanager
     def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
