@@ -12,7 +12,7 @@ SSO = (
     "[sso-session corp]\nsso_region = us-west-2\nsso_start_url = https://corp.awsapps.com/start\n"
 )
 SENTENCE = (
-    "AWS: the login of profile ml has expired or is missing (Error loading SSO Token: Token for corp does not exist). "
+    "AWS: the login of profile ml has expired or is not accepted (Error loading SSO Token: Token for corp does not exist). "
     "Run `aws sso login --profile ml`."
 )
 

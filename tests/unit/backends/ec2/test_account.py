@@ -101,7 +101,10 @@ def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
 
 def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) -> None:
     said = refused(region=REGION, profile="none")
-    assert said == "AWS: The config profile (none) could not be found. Correct aws:profile, or AWS_PROFILE."
+    assert said == (
+        "AWS: the settings for AWS cannot be used (The config profile (none) could not be found). Correct the profile (aws:profile, "
+        "AWS_PROFILE, ~/.aws/config), or AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like."
+    )
     assert calls == []
 
 

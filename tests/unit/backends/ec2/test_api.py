@@ -204,7 +204,7 @@ def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPa
     context: tuple[Any, Any] = (cluster_ref("ec2", f"ec2://{REGION}/x"), {"mnist-ps-m0": None})
     text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
     said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
-    assert said.startswith('mnist-group: AWS: the quota "Inbound or outbound rules per security group"')
+    assert said.startswith("mnist-group: AWS: a quota of the account is reached")
     monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
     refused = text.format("InsufficientInstanceCapacity")
     assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"

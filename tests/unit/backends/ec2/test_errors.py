@@ -3,8 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import boto3.exceptions
@@ -19,7 +17,6 @@ from tfdeploy.backends.ec2.aws.errors import (
     AwsFailure,
     AwsUnreachable,
     Kind,
-    _data,
     _row,
     aws_errors,
     kind_of,
@@ -210,167 +207,45 @@ def test_an_unknown_code_goes_by_its_name_and_its_status(code: str, status: int,
     assert kind_of(refusal(code, status=status)) is kind
 
 
-@pytest.mark.parametrize(
-    "code", ["AuthFailure", "SignatureDoesNotMatch", "InvalidSignatureException", "RequestExpired", "ExpiredToken"]
-)
-def test_a_login_that_is_refused_while_the_clocks_differ_is_the_clock(code: str) -> None:
-    late = format_datetime(datetime.now(UTC) + timedelta(minutes=61), usegmt=True)
-    text = said(refusal(code, date=late))
-    assert text.startswith("AWS: the clock of this computer is wrong by 1h1m, so AWS")
-    assert "aws sso" not in text
-    same = format_datetime(datetime.now(UTC), usegmt=True)
-    assert kind_of(refusal(code, date=same)) is Kind.LOGIN
-    assert "is wrong by" not in said(refusal(code, date=same))
-
-
 @pytest.mark.parametrize("code", ["SignatureDoesNotMatch", "InvalidSignatureException"])
 def test_a_signature_that_aws_calls_expired_is_the_clock(code: str) -> None:
     message = "Signature expired: 20261125T100000Z is now earlier than 20261125T110000Z (20261125T110500Z - 5 min.)"
     assert kind_of(refusal(code, message)) is Kind.CLOCK
 
 
-@pytest.mark.parametrize("code", ["AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException"])
-def test_credentials_that_are_refused_in_a_later_region_may_be_those_of_an_account_without_it(code: str) -> None:
-    text = said(refusal(code), "ap-east-1")
-    assert "the account has not enabled this region" in text
-    assert "`aws account enable-region --region-name ap-east-1`" in text
-    assert "enable" not in said(refusal(code), REGION)
-
-
-@pytest.mark.parametrize(
-    ("region", "advice"), [("us-wst-2", "Did you mean 'us-west-2'?"), ("us-west-2a", "Did you mean 'us-west-2'?")]
-)
-def test_a_region_that_does_not_exist_is_not_unreachable(region: str, advice: str) -> None:
+@pytest.mark.parametrize("region", ["us-wst-2", "us-west-2a"])
+def test_a_region_that_does_not_exist_is_not_unreachable(region: str) -> None:
     url = f"https://ec2.{region}.amazonaws.com/"
     error = exceptions.EndpointConnectionError(endpoint_url=url)
-    text = said(error, region)
-    assert text == f'AWS: {region} is not a region of AWS (Could not connect to the endpoint URL: "{url}"). {advice}'
+    assert said(error, region) == (
+        f'AWS: the region {region!r} cannot be used (Could not connect to the endpoint URL: "{url}"). '
+        "Correct ec2.region, aws:region or AWS_REGION, or enable the region in the account."
+    )
     assert isinstance(translated(exceptions.EndpointConnectionError(endpoint_url=url), REGION), AwsUnreachable)
 
 
-def test_a_region_without_endpoints_of_fips_is_not_unreachable() -> None:
-    for region, kind in (("eu-west-1", SpecError), (REGION, Unreachable)):
-        error = exceptions.EndpointConnectionError(endpoint_url=f"https://sts-fips.{region}.amazonaws.com/")
-        assert isinstance(translated(error, region), kind)
-
-
-def test_a_role_that_may_not_be_assumed_is_named() -> None:
-    text = said(
-        refusal(
-            "AccessDenied", "User: me is not authorized to perform: sts:AssumeRole on resource: role/x", "AssumeRole"
-        )
-    )
-    assert text.startswith("AWS: the role cannot be assumed (")
-    assert "trust policy" in text
-
-
 DENIED = "User: arn:aws:iam::1:user/me is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-west-2:1:instance/* "
-OURS = "docs/iam-policy.json"
 
 
-@pytest.mark.parametrize(
-    ("operation", "message", "action", "advice"),
-    [
-        ("RunInstances", f"{DENIED}because no identity-based policy allows it", "ec2:RunInstances", OURS),
-        (
-            "X",
-            f"{DENIED}with an explicit deny in a service control policy",
-            "ec2:RunInstances",
-            "The service control policy denies it",
-        ),
-        (
-            "X",
-            f"{DENIED}with an explicit deny in an identity-based policy",
-            "ec2:RunInstances",
-            "The identity-based policy denies it",
-        ),
-        (
-            "X",
-            f"{DENIED}because no permissions boundary allows it",
-            "ec2:RunInstances",
-            "The permissions boundary does not allow it",
-        ),
-        ("DescribeInstances", "You are not authorized to perform this operation.", "ec2:DescribeInstances", OURS),
-        (
-            "RunInstances",
-            "Encoded authorization failure message: AbC-1_x",
-            "ec2:RunInstances",
-            "--encoded-message AbC-1_x`",
-        ),
-        ("HeadBucket", "Forbidden", "s3:ListBucket", OURS),
-        ("DescribeFileSystems", "no", "elasticfilesystem:DescribeFileSystems", OURS),
-    ],
-)
-def test_a_permission_is_named(operation: str, message: str, action: str, advice: str) -> None:
-    text = said(refusal("AccessDenied", message, operation, 403))
-    assert f"do not have the permission {action} in us-west-2 (" in text
-    assert advice in text
+def test_a_permission_is_named_with_the_operation_and_aws_words() -> None:
+    text = said(refusal("AccessDenied", f"{DENIED}because no identity-based policy allows it", "RunInstances", 403))
+    assert text.startswith(f"AWS: the credentials may not do RunInstances in us-west-2 (AccessDenied: {DENIED}because")
+    assert text.endswith(
+        "Ask those who administer the account; docs/iam-policy.json has all permissions that are needed."
+    )
 
 
-def test_a_long_encoded_message_is_left_out_where_aws_names_the_action() -> None:
+def test_a_long_encoded_message_is_left_out() -> None:
     text = said(
         refusal("UnauthorizedOperation", f"{DENIED}because. Encoded authorization failure message: {'x' * 900}")
     )
     assert "xxx" not in text
 
 
-CONSOLE = "console.aws.amazon.com/servicequotas/home"
-
-
-@pytest.mark.parametrize(
-    ("code", "region", "quota", "page"),
-    [
-        ("VcpuLimitExceeded", REGION, '"Running On-Demand', f"https://us-west-2.{CONSOLE}/services/ec2/quotas"),
-        ("TooManyBuckets", REGION, '"General purpose buckets"', "/services/s3/quotas"),
-        ("LimitExceeded", REGION, "for roles", f"https://{CONSOLE}/services/iam/quotas"),
-        (
-            "VolumeLimitExceeded",
-            "cn-north-1",
-            '"Storage for',
-            "https://console.amazonaws.cn/servicequotas/home/services/ebs/quotas",
-        ),
-    ],
-)
-def test_a_quota_is_named_with_the_page_that_raises_it(code: str, region: str, quota: str, page: str) -> None:
-    text = said(refusal(code, "You have requested more vCPU capacity than your limit of 8"), region)
-    assert text.startswith(f"AWS: the quota {quota}")
-    assert page in text
-
-
-def test_a_quota_that_the_table_does_not_name_is_one() -> None:
-    text = said(refusal("OddLimitExceeded"))
-    assert text.startswith("AWS: a quota of the account is reached in us-west-2 (OddLimitExceeded: no)")
-    assert f"(https://{CONSOLE})" in text
-
-
-def test_every_named_quota_is_a_code_of_that_kind() -> None:
-    assert [code for code in _data()["quotas"] if kind_of(refusal(code)) is not Kind.QUOTA] == []
-
-
-@pytest.mark.parametrize(
-    ("code", "message", "advice"),
-    [
-        (
-            "InsufficientInstanceCapacity",
-            "… or choosing us-west-2b, us-west-2c.",
-            "a subnet in us-west-2b or us-west-2c, or another",
-        ),
-        (
-            "Unsupported",
-            "not in the Availability Zone (us-west-2d) … or choosing us-west-2a.",
-            "Choose a subnet in us-west-2a, or",
-        ),
-        (
-            "InsufficientInstanceCapacity",
-            "There is no Spot capacity available.",
-            "Choose another ec2.instance_type, or",
-        ),
-    ],
-)
-def test_no_capacity_names_the_zones_that_aws_names(code: str, message: str, advice: str) -> None:
-    error = refusal(code, message)
-    assert kind_of(error) is Kind.CAPACITY
-    assert advice in said(error)
+def test_an_instance_type_that_a_zone_lacks_is_missing_capacity() -> None:
+    message = "not in the Availability Zone (us-west-2d) … or choosing us-west-2a."
+    assert kind_of(refusal("Unsupported", message)) is Kind.CAPACITY
+    assert f"(Unsupported: {message[:-1]})" in said(refusal("Unsupported", message))
 
 
 def test_a_waiter_that_ends_by_an_error_of_aws_has_the_kind_of_that_error() -> None:
@@ -428,5 +303,5 @@ def test_an_error_of_pulumis_provider_has_the_same_sentence(form: str) -> None:
     denied = provider_error(
         form.format("UnauthorizedOperation", "You are not authorized to perform this operation."), REGION
     )
-    assert "the permission ec2:RunInstances in us-west-2" in str(denied)
+    assert "may not do RunInstances in us-west-2" in str(denied)
     assert provider_error("timeout while waiting for state to become 'running'", REGION) is None

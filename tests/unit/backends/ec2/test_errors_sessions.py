@@ -76,7 +76,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {},
         Kind.LOGIN,
         (
-            "AWS: the login of profile ml has expired or is missing (Error loading SSO Token: Token for corp does not exist). "
+            "AWS: the login of profile ml has expired or is not accepted (Error loading SSO Token: Token for corp does not exist). "
             "Run `aws sso login --profile ml`."
         ),
     ),
@@ -86,7 +86,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"profile": "old"},
         {},
         Kind.LOGIN,
-        "the login of profile old has expired",
+        "the login of profile old has expired or is not accepted",
     ),
     "a role over an SSO profile": (
         f"{SSO}[profile up]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = ml\nregion = us-west-2\n",
@@ -114,14 +114,14 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {},
         Kind.CONFIGURATION,
-        "configuration file cannot be read",
+        "the settings for AWS cannot be used (Unable to parse config file",
     ),
     "half a key": (
         "[profile ml]\naws_access_key_id = AKIAUNIT\n",
         {"profile": "ml", "region": REGION},
         {},
         Kind.CONFIGURATION,
-        "not complete (Partial credentials found in",
+        "the settings for AWS cannot be used (Partial credentials found in",
     ),
     "roles in a circle": (
         "[profile a]\nrole_arn = x\nsource_profile = b\n[profile b]\nrole_arn = x\nsource_profile = a\n",
@@ -185,7 +185,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {},
         Kind.CONFIGURATION,
-        "invalid defaults mode: often",
+        "the settings for AWS cannot be used (",
     ),
     "keys with a line end": (
         "",
@@ -217,7 +217,7 @@ def test_a_token_of_sso_that_has_expired(tmp_path: Path) -> None:
     token = {"startUrl": START, "region": REGION, "accessToken": "canary", "expiresAt": past}
     (tmp_path / f"sso/{sha1(b'corp', usedforsecurity=False).hexdigest()}.json").write_text(json.dumps(token))
     text = str(refused(profile="ml"))
-    assert text.startswith("AWS: the login of profile ml has expired (")
+    assert text.startswith("AWS: the login of profile ml has expired or is not accepted (")
     assert text.endswith("Run `aws sso login --profile ml`.")
 
 
@@ -235,7 +235,7 @@ def test_a_proxy_that_does_not_respond_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("HTTPS_PROXY", "http://me:canary@127.0.0.1:1")
     error = refused(region=REGION)
     assert isinstance(error, Unreachable)
-    assert "the proxy to AWS does not respond" in str(error)
+    assert "the proxy (HTTPS_PROXY)" in str(error)
     assert "canary" not in str(error)
 
 
@@ -347,17 +347,17 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         (
             "ExpiredToken",
             400,
-            "AWS: the login of profile default has expired (ExpiredToken: no). Run `aws configure --profile default`",
+            "AWS: the login of profile default has expired or is not accepted (ExpiredToken: no). Run `aws configure",
         ),
         ("ExpiredTokenException", 400, "AWS: the login of profile default has expired"),
         (
             "UnrecognizedClientException",
             400,
-            "AWS: the credentials of profile default are not accepted in us-west-2",
+            "AWS: the login of profile default has expired or is not accepted",
         ),
-        ("InvalidClientTokenId", 403, "AWS: the credentials of profile default are not accepted"),
+        ("InvalidClientTokenId", 403, "AWS: the login of profile default has expired or is not accepted"),
         ("RequestTimeTooSkewed", 403, "AWS: the clock of this computer is wrong"),
-        ("OptInRequired", 401, "AWS: the account may not use this service in us-west-2"),
+        ("OptInRequired", 401, "AWS: the region 'us-west-2' cannot be used"),
         ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
         ("NeverSeenBefore", 409, "AWS: the call is refused in us-west-2 (NeverSeenBefore: no)"),
     ],
@@ -377,9 +377,9 @@ def test_a_code_means_the_same_in_each_form(
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (400, "where the login of profile default has expired, or"),
+        (400, "the login of profile default has expired or"),
         (403, "HeadBucket failed"),
-        (301, "the bucket is in another region"),
+        (301, "the region 'us-west-2' cannot be used"),
     ],
 )
 def test_a_response_to_head_has_a_status_alone(

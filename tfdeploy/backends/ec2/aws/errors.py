@@ -7,16 +7,12 @@ show that a cluster no longer exists.
 import re
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import Enum
 from functools import cache
 from importlib.resources import files
-from string import Formatter
-from typing import Any
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProxyConnectionError, WaiterError
@@ -24,23 +20,13 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 from botocore.regions import EndpointResolver
 
-from ....errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
-from ....units import text_of_seconds
+from ....errors import BackendError, SpecError, TfdeployError, Unreachable
 from . import settings
 
-_SKEW_SECONDS = 240.0
-"""AWS does not accept signatures that are older than 5 minutes."""
-
 _LONGEST_DETAIL = 600
-_ENCODED = re.compile(r"\s*Encoded authorization failure message: *(\S+)")
-_ACTION = re.compile(r"perform: ([\w-]+:[\w*]+)")
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: *\S+")
 _VALUE = re.compile("^Invalid|Malformed|^Validation")
 _TUNNEL = re.compile(r"Tunnel connection failed: [^'\")]*")
-_ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\b")
-_POLICY = re.compile(
-    r"(?:with an explicit deny in an?|because no) "
-    r"((?:service|resource) control policy|permissions boundary|session policy|VPC endpoint policy|(?:resource|identity)-based policy)"
-)
 _OF_PROVIDER = re.compile(
     r"(?:operation error \S+ (?P<operation>\w+), .*?)?api error (?P<code>[\w.]+): (?P<message>.*)"
     r"|An error occurred \((?P<code2>[\w.]+)\) when calling the (?P<operation2>\w+) operation(?: \([^)]*\))?: (?P<message2>.*)"
@@ -74,9 +60,8 @@ class Kind(Enum):
 class ErrorRow:
     """Errors that have one sentence and one remedy: a row of `errors.toml`.
 
-    Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `login` (how
-    to log in), `skew` (of the clock), `action` and `ask` (for a permission), `quota`, `raise_quota`, `zones` (those that AWS names),
-    `nearest_region`.
+    Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `operation`,
+    `login` (how to log in again).
     """
 
     kind: Kind
@@ -132,14 +117,10 @@ _CLASSES = {
 
 
 @cache
-def _data() -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("errors.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def table() -> Sequence[ErrorRow]:
     """All rows."""
-    return [ErrorRow(kind, **row) for kind in Kind for row in _data()[kind.value]]
+    data = tomllib.loads(files(__package__).joinpath("errors.toml").read_text(encoding="utf-8"))
+    return [ErrorRow(kind, **row) for kind in Kind for row in data[kind.value]]
 
 
 def _named(name: str) -> ErrorRow:
@@ -260,16 +241,9 @@ def _first(names_it: Callable[[ErrorRow], bool], text: str) -> ErrorRow | None:
 
 
 def _in_context(row: ErrorRow, error: Exception, region: str) -> ErrorRow:
-    """The row, where the clock or the region shows that another one is meant."""
-    if row.kind is Kind.LOGIN and abs(_skew(error)) > _SKEW_SECONDS:
-        return _named("clock")
-    if row.kind is Kind.LOGIN and row.statuses and region in _later_regions():
-        return _named("disabled region")
-    if row.kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
-        return _named("unknown region")
-    if row.kind is Kind.UNREACHABLE and f"-fips.{region}." in str(error) and not region.startswith(("us-", "ca-")):
-        return _named("no fips")
-    return row
+    """The row; where the name of the region is wrong, nothing responds either, but that is another error."""
+    is_wrong = region and region not in _regions() and region in str(error)
+    return _named("region") if row.kind is Kind.UNREACHABLE and is_wrong else row
 
 
 @cache
@@ -278,23 +252,6 @@ def _regions() -> tuple[str, ...]:
     resolver = EndpointResolver(Loader().load_data("endpoints"))
     names = resolver.get_available_partitions()
     return tuple(region for name in names for region in resolver.get_available_endpoints("ec2", name))
-
-
-def _later_regions() -> set[str]:
-    """The regions that an account must enable."""
-    return {region for region in _regions() if not region.startswith(("cn-", "us-gov-"))} - {
-        *_data()["default_regions"].split()
-    }
-
-
-def _skew(error: Exception) -> float:
-    """How many seconds the clock of this computer is ahead of AWS's; 0 where the response does not show it."""
-    metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
-    try:
-        at = parsedate_to_datetime(metadata.get("HTTPHeaders", {}).get("date", ""))
-    except ValueError:
-        return 0.0
-    return (datetime.now(UTC) - at).total_seconds()
 
 
 def _text(error: Exception) -> str:
@@ -319,60 +276,13 @@ def _detail(error: Exception) -> str:
 
 def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
     """The sentence and the remedy."""
-    zones = dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2]))
-    fields: Mapping[str, Callable[[], str]] = {
-        "of": lambda: f" of {title}" if (title := settings.title()) else "",
-        "at": lambda: f" in {region}" if region else "",
-        "region": lambda: region or "this region",
-        "detail": lambda: _detail(error),
-        "login": settings.remedy,
-        "skew": lambda: f" by {text_of_seconds(60 * round(abs(skew) / 60))}" if (skew := _skew(error)) else "",
-        "action": lambda: _action(error)[0],
-        "ask": lambda: _ask(error),
-        "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
-        "raise_quota": lambda: _raise_quota(_quota(error), region),
-        # The zones that AWS proposes, as the beginning of a list.
-        "zones": lambda: f"a subnet in {' or '.join(zones)}, or " if zones else "",
-        "nearest_region": lambda: nearest(
-            region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
-        ),
+    title = settings.title()
+    values = {
+        "of": f" of {title}" if title else "",
+        "at": f" in {region}" if region else "",
+        "region": region or "this region",
+        "detail": _detail(error),
+        "operation": error.operation_name if isinstance(error, ClientError) else "this",
+        "login": settings.remedy(),
     }
-    names = {name for _, name, *_ in Formatter().parse(row.wrong + row.remedy)}
-    values = {name: text() for name, text in fields.items() if name in names}
     return row.wrong.format_map(values), row.remedy.format_map(values)
-
-
-def _action(error: Exception) -> tuple[str, bool]:
-    """The action that is not permitted, and whether AWS names it."""
-    if match := _ACTION.search(_text(error)):
-        return match[1], True
-    operation = error.operation_name if isinstance(error, ClientError) else "signin:CreateOAuth2Token"
-    services = _data()["services"].items()
-    named = {name: f"{service}:{name}" for service, names in services for name in names.split()} | _data()["actions"]
-    return str(named.get(operation, operation)), False
-
-
-def _ask(error: Exception) -> str:
-    """Whom to ask for a permission."""
-    text = _text(error)
-    policy, encoded = _POLICY.search(text), _ENCODED.search(text)
-    if policy and (" explicit deny " in text or policy[1] != "identity-based policy"):
-        verb = "denies" if " explicit deny " in text else "does not allow"
-        return f"The {policy[1]} {verb} it: ask those who administer the account or the organization."
-    ask = "Ask for this permission; docs/iam-policy.json has all that are needed."
-    if encoded and not _action(error)[1]:
-        return f"{ask} Details: `aws sts decode-authorization-message --encoded-message {encoded[1]}`."
-    return ask
-
-
-def _quota(error: Exception) -> tuple[str, str] | None:
-    """The service and the name of the quota that is reached."""
-    return _data()["quotas"].get(error_code(error)) if isinstance(error, ClientError) else None
-
-
-def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
-    page = f"/services/{quota[0]}/quotas" if quota else ""
-    host = f"{region}.console.aws.amazon.com" if region and quota and quota[0] != "iam" else "console.aws.amazon.com"
-    host = "console.amazonaws.cn" if region.startswith("cn-") else host
-    host = "console.amazonaws-us-gov.com" if region.startswith("us-gov-") else host
-    return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."
