@@ -34,7 +34,6 @@ def holdings() -> dict[str, set[str]]:
         "internet gateways": set(backend.internet_gateways),
         "EFS file systems": set(efs.file_systems_by_id),
         "EFS mount targets": set(efs.mount_targets_by_id),
-        "EFS access points": set(efs.access_points),
         "IAM roles": {one.name for one in iam.roles.values()},
         "IAM instance profiles": {one.name for one in iam.instance_profiles.values()},
         "S3 buckets": _buckets(),

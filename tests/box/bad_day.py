@@ -55,7 +55,6 @@ _MADE = {
     ),
     "CreateFileSystem": _Made("FileSystemId", "DescribeFileSystems", "FileSystemId", "FileSystemNotFound", 404),
     "CreateMountTarget": _Made("MountTargetId", "DescribeMountTargets", "MountTargetId", "MountTargetNotFound", 404),
-    "CreateAccessPoint": _Made("AccessPointId", "DescribeAccessPoints", "AccessPointId", "AccessPointNotFound", 404),
 }
 _THROTTLED = {
     "ec2": ("RequestLimitExceeded", 503, "Request limit exceeded."),

@@ -122,7 +122,6 @@ def test_all_that_a_cluster_needs_is_made_and_deleted_on_a_bad_day(
     policy = json.dumps(
         {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
     )
-    user = {"uid": 1000, "gid": 1000}
     account.apply(
         ROLE,
         ("aws:iam/rolePolicy:RolePolicy", {"name": "may", "role": last, "policy": policy}),
@@ -143,9 +142,8 @@ def test_all_that_a_cluster_needs_is_made_and_deleted_on_a_bad_day(
             "aws:efs/mountTarget:MountTarget",
             {"fileSystemId": last, "subnetId": subnet["SubnetId"], "securityGroups": lambda ids: ids[3:4]},
         ),
-        ("aws:efs/accessPoint:AccessPoint", {"fileSystemId": lambda ids: ids[6], "posixUser": user}),
     )
-    assert day.happened[Fault.NOT_FOUND] == 8
+    assert day.happened[Fault.NOT_FOUND] == 7
     assert (day.happened[Fault.PROFILE], day.happened[Fault.GROUP_IN_USE]) == (3, 3)
     assert day.happened[Fault.NO_CAPACITY] == 1
     assert day.happened[Fault.THROTTLED] >= 8

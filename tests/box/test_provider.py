@@ -90,12 +90,6 @@ aws.ec2.VolumeAttachment(
 )
 files = aws.efs.FileSystem("files", encrypted=True, tags={"Name": "files"})
 aws.efs.MountTarget("mount", file_system_id=files.id, subnet_id=subnet, security_groups=[group.id])
-aws.efs.AccessPoint(
-    "point",
-    file_system_id=files.id,
-    posix_user={"uid": 1000, "gid": 1000},
-    root_directory={"path": "/runs", "creation_info": {"owner_uid": 1000, "owner_gid": 1000, "permissions": "0755"}},
-)
 vpc = aws.ec2.Vpc("vpc", cidr_block="10.20.0.0/16", enable_dns_hostnames=True, tags={"Name": os.environ.get("NAME", "vpc")})
 gateway = aws.ec2.InternetGateway("gateway", vpc_id=vpc.id)
 routes = [{"cidr_block": block, "gateway_id": gateway.id} for block in os.environ.get("ROUTES", "0.0.0.0/0").split(",")]
@@ -115,7 +109,7 @@ pulumi.export("volume", volume.id)
 pulumi.export("root", machine.root_block_device.volume_id)
 pulumi.export("dns", files.dns_name)
 """
-STEPS = 22
+STEPS = 21
 """With the stack itself."""
 
 pytestmark = pytest.mark.full
@@ -172,7 +166,6 @@ class World:
             *(table["RouteTableId"] for table in ec2.describe_route_tables()["RouteTables"]),
             *(subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]),
             *(system["FileSystemId"] for system in efs.describe_file_systems()["FileSystems"]),
-            *(point["AccessPointId"] for point in efs.describe_access_points()["AccessPoints"]),
             *(role["RoleName"] for role in iam.list_roles()["Roles"]),
             *(profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]),
         ]

@@ -168,34 +168,6 @@ def _read_rule(aws: Aws, key: str, state: Props) -> Props | None:
     )
 
 
-def _make_placement(aws: Aws, props: Props) -> str:
-    aws.client("ec2", props).create_placement_group(
-        GroupName=props["name"],
-        Strategy=props["strategy"],
-        **picked(props, PartitionCount="partitionCount", SpreadLevel="spreadLevel"),
-        TagSpecifications=specified("placement-group", props.get("tags")),
-    )
-    return str(props["name"])
-
-
-def _read_placement(aws: Aws, key: str, state: Props) -> Props | None:
-    answer = found(lambda: aws.client("ec2", state).describe_placement_groups(GroupNames=[key]))
-    if not answer or not answer["PlacementGroups"]:
-        return None
-    group = answer["PlacementGroups"][0]
-    return told(
-        name=group["GroupName"],
-        strategy=group["Strategy"],
-        placementGroupId=group["GroupId"],
-        arn=group.get("GroupArn"),
-        **tags_of(group.get("Tags")),
-    )
-
-
-def _retag_placement(aws: Aws, key: str, old: Props, new: Props) -> None:
-    retag(aws, old["placementGroupId"], old, new)
-
-
 KINDS = (
     Kind(
         token="aws:ec2/keyPair:KeyPair",
@@ -218,13 +190,4 @@ KINDS = (
     ),
     _rule("ingress"),
     _rule("egress"),
-    Kind(
-        token="aws:ec2/placementGroup:PlacementGroup",
-        create=_make_placement,
-        read=_read_placement,
-        delete=lambda aws, key, state: aws.client("ec2", state).delete_placement_group(GroupName=key),
-        replaces=frozenset({"name", "strategy", "partitionCount", "spreadLevel", "region"}),
-        updates={"tags": _retag_placement},
-        named="name",
-    ),
 )

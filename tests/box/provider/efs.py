@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from tests.box.provider.kinds import Aws, Kind, appeared, found, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.kinds import Aws, Kind, found, pairs, picked, stale, tags_of, told, until
 from tests.box.provider.values import Props
 
 
@@ -130,45 +130,6 @@ def _drop_target(aws: Aws, key: str, state: Props) -> None:
     until(lambda: _target(aws, key, state) is None, f"{key} to be deleted")
 
 
-_USER = {"Uid": "uid", "Gid": "gid", "SecondaryGids": "secondaryGids"}
-_OWNER = {"OwnerUid": "ownerUid", "OwnerGid": "ownerGid", "Permissions": "permissions"}
-
-
-def _turned(names: dict[str, str]) -> dict[str, str]:
-    return {ours: theirs for theirs, ours in names.items()}
-
-
-def _make_point(aws: Aws, props: Props) -> str:
-    request: dict[str, Any] = {"FileSystemId": props["fileSystemId"], "Tags": pairs(props.get("tags", {}))}
-    if "posixUser" in props:
-        request["PosixUser"] = picked(props["posixUser"], **_USER)
-    if root := props.get("rootDirectory"):
-        info = picked(root.get("creationInfo", {}), **_OWNER)
-        request["RootDirectory"] = picked(root, Path="path") | ({"CreationInfo": info} if info else {})
-    answer = aws.client("efs", props).create_access_point(ClientToken=secrets.token_hex(16), **request)
-    key = str(answer["AccessPointId"])
-    appeared(lambda: _read_point(aws, key, props), key)
-    return key
-
-
-def _read_point(aws: Aws, key: str, state: Props) -> Props | None:
-    point = _one(aws, state, "describe_access_points", "AccessPoints", AccessPointId=key)
-    if point is None:
-        return None
-    root = point.get("RootDirectory", {})
-    info = picked(root.get("CreationInfo", {}), **_turned(_OWNER))
-    system = point["FileSystemId"]
-    return told(
-        arn=point["AccessPointArn"],
-        fileSystemId=system,
-        fileSystemArn=f"arn:aws:elasticfilesystem:{aws.region(state)}:{point['OwnerId']}:file-system/{system}",
-        ownerId=point["OwnerId"],
-        posixUser=picked(point["PosixUser"], **_turned(_USER)) if point.get("PosixUser") else None,
-        rootDirectory=picked(root, path="Path") | ({"creationInfo": info} if info else {}),
-        **tags_of(point.get("Tags")),
-    )
-
-
 KINDS = (
     Kind(
         token="aws:efs/fileSystem:FileSystem",
@@ -194,14 +155,5 @@ KINDS = (
         delete=_drop_target,
         replaces=frozenset({"fileSystemId", "subnetId", "ipAddress", "region"}),
         updates={"securityGroups": _set_groups},
-    ),
-    Kind(
-        token="aws:efs/accessPoint:AccessPoint",
-        create=_make_point,
-        read=_read_point,
-        delete=lambda aws, key, state: aws.client("efs", state).delete_access_point(AccessPointId=key),
-        replaces=frozenset({"fileSystemId", "posixUser", "rootDirectory", "region"}),
-        updates={"tags": _retag},
-        cleared=frozenset({"posixUser"}),
     ),
 )

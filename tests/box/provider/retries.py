@@ -14,7 +14,7 @@ What is said of the real provider was read in hashicorp/terraform-provider-aws. 
 - volumes: ec2/ebs_volume.go (0073593): waited for until found; deleted again for 10 minutes while in use.
 - roles, their policies, profiles: iam/role.go (0040ea6), role_policy.go (02f97af), role_policy_attachment.go (04c7984),
   instance_profile.go (013f173): a new one that is not found is looked for for two minutes.
-- files: efs/file_system.go (0389f46), mount_target.go (0593466), access_point.go (0160692): waited for until available.
+- files: efs/file_system.go (0389f46), mount_target.go (0593466): waited for until available.
 - key pairs: ec2/ec2_key_pair.go (05bc954): read once; rules: ec2/vpc_security_group_ingress_rule.go (00a3220): not read.
 
 Its pauses grow from half a second to minutes; the stand-in's are short, or no test would see the end of them.
