@@ -18,10 +18,10 @@ LIMITS = {
     "tfdeploy/backends/local": 1750,
     "tfdeploy/backends/docker": 4000,
     "tfdeploy/backends/kubernetes": 3000,
-    "tfdeploy/backends/ec2": 7600,
+    "tfdeploy/backends/ec2": 7350,
     "tfdeploy/report": 4800,
     "tfdeploy/cli": 7200,
-    "tests": 81100,
+    "tests": 80800,
     "bench": 4800,
     "docs": 6650,
     "tools": 12500,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 51550, 348
+PACKAGE_LINES, PACKAGE_MODULES = 51300, 348
 
 DENSITY = {
     "mean length of a function": 8.6,
