@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -70,3 +71,17 @@ def test_each_update_that_waits_fails_by_a_failed_run_whichever_has_started_it(
         assert "or another `run_id`, starts a new run." in text.splitlines()[0]
         assert ("This update has started no run." in text) == is_same
     assert failed == ([] if wait == "0" else ["mnist", "mnist"])
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_a_success_has_lost_is_said_once(logged: list[str], is_new: bool) -> None:
+    world = running(workers=1)
+    world.exit("worker-0", code=0)
+    seen = sight(world)
+    made, _ = watch([replace(seen, view=replace(seen.view, unprinted=["loss"]))], workers=1)
+    submitted_at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1 if is_new else -1)
+    finish(observed(made, submitted_at.isoformat()))
+    said = [text for text in logged if "No line matches the pattern of loss" in text]
+    assert len(said) == 1
+    assert said[0].startswith("mnist: No line matches") == is_new
+    assert any("Run succeeded" in text for text in logged)
