@@ -280,7 +280,8 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
     progress = progress_of(latest)._replace(losses=())  # of the last lines alone a curve is flat
     shown = latest
-    if is_new and latest.decided and not latest.failures:  # the sentences after the first one are warnings, which follow
+    if is_new and latest.decided and not latest.failures:
+        # The sentences after the first one are the warnings that follow.
         shown = replace(latest, sentences=latest.sentences.partition("\n")[0])
     facts = summary(shown, progress, str(Path.home()), width, with_cause=not has_failed)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
