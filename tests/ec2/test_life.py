@@ -14,12 +14,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.box.bad_day import BadDay
-from tests.box.cloud import PROFILE_USER, Box
+from tests.box.cloud import ACTIONS, PROFILE_USER, Box
 from tests.ec2.network import ACCOUNT, NetworkProject
 from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
-from tests.unit.backends.ec2.test_iam_policy import FOLDER, actions
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.ec2.record_bucket import MANIFEST
@@ -27,16 +26,20 @@ from tfdeploy.backends.record_copy import RecordCopy
 
 PROJECT = NetworkProject
 ZONE = "us-west-2b"
-_OF_ROLES = """DeleteInstanceProfile DeleteRole DeleteRolePolicy DetachRolePolicy ListAttachedRolePolicies ListRolePolicies
-RemoveRoleFromInstanceProfile"""
-_OF_FILES = "DeleteFileSystem DeleteMountTarget DescribeMountTargets UntagResource"
-ELSEWHERE = {
-    *("ec2:DeleteVolume", "ec2:TerminateInstances", "s3:DeleteObject", "servicequotas:GetServiceQuota"),
-    *("sts:GetCallerIdentity",),
-    *(f"iam:{name}" for name in _OF_ROLES.split()),
-    *(f"elasticfilesystem:{name}" for name in _OF_FILES.split()),
+_ELSEWHERE = {
+    "ec2": """AssociateIamInstanceProfile DeleteTags DeleteVolume DescribeIamInstanceProfileAssociations
+    DescribeInstanceCreditSpecifications DescribeSpotInstanceRequests DescribeTags DescribeVolumesModifications
+    DisassociateIamInstanceProfile ModifyInstanceAttribute ModifySecurityGroupRules ModifyVolume
+    ReplaceIamInstanceProfileAssociation TerminateInstances""",
+    "elasticfilesystem": "DescribeLifecycleConfiguration UntagResource",
+    "iam": "AttachRolePolicy CreateServiceLinkedRole DetachRolePolicy UntagInstanceProfile UntagRole",
+    "s3": "DeleteObject",
+    "servicequotas": "GetServiceQuota",
+    "ssm": "ResumeSession StartSession TerminateSession",
 }
-"""What is needed for things that this life has not, leftovers, a record that is not retained, GPUs; and what needs no permission."""
+ELSEWHERE = {f"{service}:{name}" for service, names in _ELSEWHERE.items() for name in names.split()}
+"""What is needed for things that this life has not: leftovers, a record that is not retained, GPUs, spot, SSM, changes of tags, disks
+and profiles; and what only the real provider asks."""
 
 MARKS = """\
 import os, pathlib, signal, sys
@@ -263,4 +266,4 @@ def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str,
 
 def test_the_policy_of_the_documentation_was_enough_and_has_nothing_else(box: Box) -> None:
     assert box.permissions.denied == {}
-    assert actions(FOLDER) - {*box.permissions.used} <= ELSEWHERE
+    assert ACTIONS - {*box.permissions.used} <= ELSEWHERE
