@@ -3,12 +3,15 @@
 The controller of the next machines gets that copy, as the successor of one that was lost (`lost_record`).
 """
 
+from dataclasses import replace
+
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.run_state import MOVED, RunState
+from ..agent.run_state import MOVED, RunState, continues
 from ..errors import BackendError
 from ..plan.replacement import Replacement
 from .base import ClusterRef
 from .move import RunMover, StoppedRun, missing_checkpoint
+from .record_copy import RecordCopy
 
 _ANOTHER = "another"
 """No run has this id: another one is submitted, which needs no checkpoint of this one."""
@@ -31,6 +34,8 @@ def take(cluster: ClusterRef, run_mover: RunMover, replacement: Replacement) -> 
         )
     if run is not None:
         _check(cluster, StoppedRun(stopped.folder, is_current=True), run, replacement)
+        if continues(run) and not replacement.keeps_train_dir:
+            _leave_train_dir(cluster, run)
 
 
 def _was_taken(run: RunState | None) -> bool:
@@ -48,6 +53,13 @@ def _check(cluster: ClusterRef, copy: StoppedRun, run: RunState, replacement: Re
     missing = missing or _missing_artifacts(copy, run)
     if missing:
         raise _refusal(cluster, missing, "To continue it as it was, undo the change and run `pulumi up --refresh`")
+
+
+def _leave_train_dir(cluster: ClusterRef, run: RunState) -> None:
+    """Have the next controller choose another folder: the same one may have an older checkpoint, where machines return to a volume of
+    the user's."""
+    run.arrived_from, run.spec = cluster["backend"], replace(run.spec, restored_run="")
+    RecordCopy(cluster).record.save_other(run)
 
 
 def _missing_artifacts(copy: StoppedRun, run: RunState) -> str:

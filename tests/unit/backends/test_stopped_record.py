@@ -81,6 +81,17 @@ def test_the_copy_is_checked_where_it_is(recorded: Record) -> None:
     assert (copy.artifacts_folder(RUN.id) / "checkpoint").read_bytes() == b"xx"
 
 
+@pytest.mark.parametrize(("keeps", "origin"), [(False, "ec2"), (True, "")])
+def test_the_next_controller_chooses_another_folder_unless_the_machines_see_this_one(
+    recorded: Record, keeps: bool, origin: str
+) -> None:
+    """The same folder of a volume of the user's may have an older checkpoint."""
+    stopped_record.take(CLUSTER, recorded(), replace(REPLACEMENT, keeps_train_dir=keeps))
+    run = RecordCopy(CLUSTER).record.current()
+    assert run is not None
+    assert run.arrived_from == origin
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
