@@ -30,7 +30,7 @@ def _account(record: Record, run_id: str) -> RunAccount:
     with suppress(OSError, ValueError):
         result = json.loads((folder / "run_state.json").read_text())["result"] or {}
         state, cause = result.get("state", ""), result.get("cause", "")
-    events = list(_events(record.events_from(run_id, 0)))
+    events = list(_events(folder / "events.jsonl"))
     dropped: dict[str, int] = {}
     for event in events:
         count, task = event.get("count"), str(event.get("task", ""))
@@ -49,8 +49,9 @@ def _account(record: Record, run_id: str) -> RunAccount:
     return RunAccount(state, cause, events, streams, dropped, artifacts, attempts)
 
 
-def _events(text: str) -> Iterator[Mapping[str, object]]:
-    for line in text.splitlines():
+def _events(file: Path) -> Iterator[Mapping[str, object]]:
+    lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.exists() else []
+    for line in lines:
         with suppress(ValueError):
             event = json.loads(line)
             if isinstance(event, dict):

@@ -77,7 +77,6 @@ class LauncherReport(SparseJsonData):
     """Why it cannot prepare the run or start the program, although it tries again; empty when nothing is wrong."""
     dropped_bytes: int = 0
     """Bytes of output that this instance could not store, as on a full disk. It only grows."""
-    dropped_lines: int = 0
     generation: int = 0
     """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
     report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""

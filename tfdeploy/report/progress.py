@@ -53,12 +53,6 @@ class Progress(NamedTuple):
     losses: Sequence[float] = ()
     stepped_at: float | None = None
     """When the last step was printed, in seconds since 1970."""
-    readings: int = 0
-    """How many lines with a step the speed is measured from."""
-    pause: float = 0.0
-    """The mean time between these lines, in seconds."""
-    longest: float = 0.0
-    """The longest time between two of them, in seconds."""
 
     @property
     def part(self) -> float | None:
@@ -169,10 +163,8 @@ class Training:
     def progress(self) -> Progress:
         """The current progress."""
         step = self._steps[-1][1] if self._steps else None
-        at, count = self._steps[-1][0] if self._steps else None, len(self._steps)
-        pauses = [after - before for (before, _), (after, _) in pairwise(self._steps)]
-        pause, longest = math.fsum(pauses) / max(1, len(pauses)), max(pauses, default=0.0)
-        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses), at, count, pause, longest)
+        at = self._steps[-1][0] if self._steps else None
+        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses), at)
 
     def _rate(self) -> float | None:
         if len(self._steps) < 2:

@@ -132,8 +132,7 @@ class Launcher:
             started=program.started,
             exit=program.exit,
             problem=self._problem or self._uploads.problem,
-            dropped_bytes=program.dropped.size + lost,
-            dropped_lines=program.dropped.lines,
+            dropped_bytes=program.dropped + lost,
             is_listening=self._is_listening(),
         )
 

@@ -9,7 +9,7 @@ import os
 import selectors
 import threading
 import time
-from typing import IO, NamedTuple
+from typing import IO
 
 from ..record.log_lines import ENTRY_BYTES, PIPES, STDERR, STDOUT, Log, entry
 from ..record.log_segments import Stream
@@ -28,18 +28,6 @@ STORE_SECONDS = 8.0
 
 _COUNT_SECONDS = 60.0
 """While the disk stays full, the count of dropped bytes is published so often."""
-
-
-class Dropped(NamedTuple):
-    """How much output was not stored."""
-
-    size: int = 0
-    """In bytes."""
-    lines: int = 0
-
-    def plus(self, data: bytes) -> "Dropped":
-        """The count with these bytes."""
-        return Dropped(self.size + len(data), self.lines + data.count(b"\n"))
 
 
 class _Writer:
@@ -91,7 +79,8 @@ class Pump:
     """Reads a child's two pipes into the spool until both are closed."""
 
     def __init__(self, log: Log, stdout: IO[bytes], stderr: IO[bytes], attempt: int) -> None:
-        self.dropped = Dropped()
+        self.dropped = 0
+        """How many bytes of output were not stored."""
         """What was not stored. It changes when the disk takes bytes again, at the end, and every minute."""
         self.received = 0
         """How many bytes the child has printed."""
@@ -99,7 +88,7 @@ class Pump:
         self._pipes = {stdout: STDOUT, stderr: STDERR}
         self._writers = {pipe: _Writer(log.streams[name]) for pipe, name in PIPES.items()}
         self._index = _Writer(log.streams["index"])
-        self._count = Dropped()
+        self._count = 0
         self._count_at = 0.0
         self._retry_at = 0.0
         self._stopping = threading.Event()
@@ -164,7 +153,7 @@ class Pump:
             return
         if self._count == self.dropped:
             self._count_at = time.monotonic() + _COUNT_SECONDS
-        self._count = self._count.plus(data)
+        self._count += len(data)
 
     def finish(self, seconds: float) -> None:
         """Wait for the pipes to close, at most `seconds`: a grandchild may hold them open for ever. Then wait for the disk."""

@@ -15,7 +15,7 @@ from ..run_state import TaskExit
 from ..sync import EndedAttempt, ExitReport, LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
-from .log_pump import Dropped, Pump
+from .log_pump import Pump
 from .process import Child, boot_id, reap_orphans
 from .workdir import Command, unstored_models
 
@@ -54,7 +54,7 @@ class Program:
         self._is_stored = True
         self._child: Optional[Child] = None
         self._pump: Optional[Pump] = None
-        self._dropped = Dropped()
+        self._dropped = 0
         self._cause = ""
         self._kill_at = 0.0
         self._load()
@@ -75,10 +75,9 @@ class Program:
         return sync.EXITED if self.exit else sync.RUNNING if self.is_running else sync.IDLE
 
     @property
-    def dropped(self) -> Dropped:
+    def dropped(self) -> int:
         """The output that could not be stored, since this launcher started."""
-        current = self._pump.dropped if self._pump else Dropped()
-        return Dropped(self._dropped.size + current.size, self._dropped.lines + current.lines)
+        return self._dropped + (self._pump.dropped if self._pump else 0)
 
     def start(self, command: Command, memory: int, spool: Shipper, run_id: str, attempt: int, port: int) -> None:
         """Start it.

@@ -281,28 +281,6 @@ class Record:
         in an event at the end."""
         return event_log.read(self._events_path(run_id), last)
 
-    def events_from(self, run_id: str, position: int, limit: int = -1) -> str:
-        """The events file from this byte on. Bytes that are not UTF-8 are surrogates."""
-        try:
-            with self._events_path(run_id).open("rb") as file:
-                file.seek(position)
-                return file.read(limit).decode("utf-8", "surrogateescape")
-        except FileNotFoundError:
-            return ""
-
-    def events_end(self, run_id: str) -> int:
-        """The size of the events file."""
-        path = self._events_path(run_id)
-        return path.stat().st_size if path.exists() else 0
-
-    def put_events(self, run_id: str, position: int, text: str) -> None:
-        """Write into a copy the part of the original's events file that begins at `position`; bytes that it has are skipped."""
-        fresh = text.encode("utf-8", "surrogateescape")[max(0, self.events_end(run_id) - position) :]
-        if fresh:
-            self.run_folder(run_id).mkdir(parents=True, exist_ok=True)
-            with self._events_path(run_id).open("ab") as file:
-                file.write(fresh)
-
     def _events_path(self, run_id: str) -> Path:
         return self.run_folder(run_id) / "events.jsonl"
 
