@@ -1,5 +1,6 @@
 """What the unit tests make their cases from: a machine, specs, plans, and texts kept in files."""
 
+import difflib
 import os
 import shlex
 from pathlib import Path
@@ -63,6 +64,12 @@ def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:
         **more,
     }
     return Inventory(**known)
+
+
+def changed_lines(before: str, after: str) -> str:
+    """The lines of `after` that `before` does not have, and those that it has instead, with their numbers."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return "\n".join([*lines][2:])
 
 
 def check_golden(name: str, text: str) -> None:

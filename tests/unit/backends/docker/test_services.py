@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cases import check_golden
+from tests.unit.cases import changed_lines, check_golden
 from tests.unit.props import CANARY, cluster, dependencies, reference, run_props, task_props
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, PORT_LABEL, SPEC_HASH_LABEL, cluster_labels
 from tfdeploy.backends.docker.swarm.services import (
@@ -51,14 +51,23 @@ def text(service: Service) -> str:
     ("golden", "service"),
     [
         ("service-task-overlay", task_service(task_props())),
-        ("service-task-overlay-full", task_service(task_props(CONTAINER, **FULL))),
-        ("service-task-host", task_service(task_props(ON_HOST))),
         ("service-controller-overlay", controller_service(run_props())),
-        ("service-controller-host", controller_service(run_props(ON_HOST))),
     ],
 )
 def test_the_service_is_that_of_the_golden_file(golden: str, service: Service) -> None:
     check_golden(golden, text(service))
+
+
+@pytest.mark.parametrize(
+    ("golden", "plain", "service"),
+    [
+        ("service-task-overlay-full", task_service(task_props()), task_service(task_props(CONTAINER, **FULL))),
+        ("service-task-host", task_service(task_props()), task_service(task_props(ON_HOST))),
+        ("service-controller-host", controller_service(run_props()), controller_service(run_props(ON_HOST))),
+    ],
+)
+def test_what_another_service_has_is_that_of_the_golden_file(golden: str, plain: Service, service: Service) -> None:
+    check_golden(golden, changed_lines(text(plain), text(service)))
 
 
 @pytest.mark.parametrize(
