@@ -1,6 +1,6 @@
 """Bad inputs and what the user reads: one case for each refusal that needs no engine and no account."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,12 +76,12 @@ def errors() -> str:
     workers = {"command": ["python"], "workers": 1}
     return "\n".join(
         [
-            _specs("a cluster", "mnist", [args for args, *_ in CLUSTER], workers),
+            _specs("a cluster", "mnist", CLUSTER, workers),
             _specs("a name", "a_b", [{}], workers),
             _specs("an unknown argument", "mnist", [], workers) + _unknown(),
             _specs("secrets", "mnist", SECRETS, workers),
-            _specs("containers", "mnist", [args for args, *_ in DOCKER], workers),
-            _specs("ec2", "mnist", [args for args, *_ in EC2], {**workers, "ps": 1}),
+            _specs("containers", "mnist", DOCKER, {**workers, "backend": "docker"}),
+            _specs("ec2", "mnist", EC2, {**workers, "ps": 1, "backend": "ec2"}),
             section(
                 "configuration", [case(f"tfdeploy:{key}={text}", _configured(key, text)) for key, text in CONFIGURATION]
             ),
@@ -116,7 +116,7 @@ def _long_name() -> object:
     return make_plan(asked, cases.inventory(asked))
 
 
-def _specs(title: str, name: str, refused: list[Args], base: Args) -> str:
+def _specs(title: str, name: str, refused: Sequence[Args], base: Args) -> str:
     return section(
         title, [case(str(dict(args)), error_of(partial(cluster_spec, name, {**base, **args}))) for args in refused]
     )
