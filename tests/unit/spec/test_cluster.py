@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy.backends.load import load
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 from tfdeploy.spec.restart import Restart
@@ -185,13 +184,6 @@ def test_a_name_that_is_not_a_valid_hostname_is_refused(name: str) -> None:
 )
 def test_an_error_suggests_the_nearest_name(args: dict[str, Any], suggestion: str) -> None:
     assert refusal(**args).remedy == suggestion
-
-
-def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(SpecError) as error:
-        load("mesos")
-    assert error.value.where == "backend"
-    assert refusal(backend="mesos").where == "mnist: backend"
 
 
 @pytest.mark.parametrize(
