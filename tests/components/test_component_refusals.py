@@ -27,13 +27,6 @@ def refusal(name: str = "mnist", preview: bool = True, config: dict[str, str] | 
 PLACES = "and no machine has that free. Ask for less, or for fewer tasks."
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"workers": -1}, "mnist: workers: -1 is", "0 to 1000."),
-    ({"workers": "two"}, "mnist: workers: 'two' is a string.", "Use an integer from 0 to 1000."),
-    ({}, "mnist: workers: the cluster has no task.", "Set workers=1 or more."),
-    (
-        {"workers": 1, "backend": "mesos"},
-        "mnist: backend: 'mesos' is not valid.",
-        'Use "local", "docker", "ec2" or "kubernetes".',
-    ),
     ({"workers": 1, "code": "nowhere"}, "mnist: code: ", "nowhere does not exist. Name a folder"),
     (
         {"workers": 1, "command": ["no-such-program"]},
@@ -47,15 +40,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"workers": 1, "command": ["python", "no.py"]}, "mnist: command: 'no.py'", "is not a file of `code`."),
     ({"workers": 1, "data_dir": "nowhere"}, "mnist: data_dir: ", "nowhere is not a folder. Name an existing folder"),
-    ({"workers": 1, "requirements": ["not a package"]}, "mnist: requirements: 'not a package'", ""),
     (
         {"workers": 1, "resume_from": "mistyped"},
         "mnist: resume_from: there is no run 'mistyped'",
         "The record has no run yet. Remove the argument",
     ),
     ({"workers": 1, "jobs": {"worker": {"cpus": 100_000}}}, "mnist: worker-0: asks for 100000 cpus,", PLACES),
-    ({"workers": 1, "jobs": {"worker": {"gpus": 1_000}}}, "mnist: worker-0: asks for 1000 gpus,", PLACES),
-    ({"workers": 1, "jobs": {"worker": {"memory": "900TiB"}}}, "mnist: worker-0: asks for 900 TiB of memory,", PLACES),
     ({"workers": 1, "name": "a_b"}, "TensorFlowCluster: the name 'a_b' is not valid", "Use a letter"),
 ]
 
@@ -129,9 +119,7 @@ def test_an_argument_that_program_and_configuration_set_says_which_one_counts(
 
 MISPLACED: list[tuple[tuple[Any, ...], str]] = [
     (("a", ["python", "train.py"]), "a: the second argument is a mapping of arguments, and not of type list"),
-    (("a", ("python",)), "a: the second argument is a mapping of arguments, and not of type tuple"),
     (("a", "python train.py"), "a: the second argument is a mapping of arguments, and not of type str"),
-    (("a", 3), "a: the second argument is a mapping of arguments, and not of type int"),
     (
         ("a", pulumi.ResourceOptions()),
         "a: the second argument is a mapping of arguments, and not of type ResourceOptions",
@@ -148,15 +136,6 @@ def test_positional_arguments_in_the_wrong_place_are_one_sentence(args: tuple[An
     run(lambda: said.append(refused(lambda: TensorFlowCluster(*args))))
     form = 'TensorFlowCluster("NAME", command=["python", "train.py"], workers=2, opts=…)'
     assert said == [f"TensorFlowCluster: {wrong}. Name the arguments: {form}."]
-
-
-@pytest.mark.parametrize("key", ["context", "env", "jobs", "command"])
-def test_arguments_without_an_end_are_a_sentence(key: str) -> None:
-    endless: dict[str, Any] = {}
-    endless["a"] = endless
-    args: dict[str, Any] = {key: [endless] if key == "command" else endless}
-    said = refusal(workers=1, **args)
-    assert said.startswith(f"mnist: {key}: is nested more than 100 deep, or contains itself.")
 
 
 def test_a_script_of_the_code_that_cannot_be_started_is_refused(tmp_path: Path) -> None:

@@ -298,19 +298,6 @@ def test_another_condition_has_its_own_event(tmp_path: Path) -> None:
     assert len(problems(record)) == 2
 
 
-def test_the_beginning_of_a_line_is_no_value(tmp_path: Path) -> None:
-    target, launchers, record = started(tmp_path, {"loss": "<= 2"})
-    log(record, "worker-0", "loss: 1")
-    decide(target, launchers)
-    assert result_of(record) is None
-    log(record, "worker-0", "0\n")
-    decide(target, launchers)
-    assert result_of(record) is None
-    log(record, "worker-0", "loss: 1\n")
-    decide(target, launchers)
-    assert result_of(record) is not None
-
-
 def test_the_value_is_that_of_the_output_metrics(tmp_path: Path) -> None:
     """worker-0 decides: what another task has logged counts only until worker-0 logs the metric itself."""
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"}, workers=2)

@@ -106,15 +106,6 @@ def test_a_copy_becomes_equal_whatever_happens_meanwhile(steps: list[tuple[Any, 
         distant.check_same()
 
 
-def test_one_update_brings_all_of_the_current_run_however_long_it_is(distant: Distant) -> None:
-    distant.submit("one", 3)
-    for place in range(3):
-        distant.print(place, [(STDOUT, b"x" * 150), (STDERR, b"y" * 130)] * 10)
-    distant.happen("something")
-    distant.update()
-    distant.check_same()
-
-
 @pytest.mark.parametrize("is_followed", [False, True], ids=["current run", "earlier run"])
 def test_the_last_lines_of_a_removed_task_are_in_the_copy(distant: Distant, is_followed: bool) -> None:
     distant.submit("one", 3)
@@ -146,17 +137,6 @@ def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
     present.check_same()
 
 
-def test_runs_that_were_never_observed_come_at_the_end(distant: Distant) -> None:
-    for run_id in ("one", "two", "three"):
-        distant.submit(run_id, 2)
-        distant.print(1, [(STDOUT, run_id.encode() * 100)] * 4)
-        distant.happen(f"{run_id} begins")
-    distant.update()
-    assert distant.copy.runs() == ["three"]
-    distant.update_all_runs()
-    distant.check_same()
-
-
 def test_a_gap_in_the_record_and_what_it_has_deleted_are_gaps_in_the_copy(
     present: Distant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,28 +152,6 @@ def test_a_gap_in_the_record_and_what_it_has_deleted_are_gaps_in_the_copy(
     copy = present.copy.log("run", "worker-0").streams["stdout"]
     assert original.start > 100
     assert copy.span(original.start, original.end) == original.span(original.start, original.end)
-
-
-def test_a_copy_that_version_0_1_0_has_divided_in_another_way_is_continued(present: Distant) -> None:
-    original, copy = (it.log("run", "worker-0").streams["stdout"] for it in (present.record, present.copy))
-    present.copy.set_record_id(present.record.record_id())
-    for size in (63, 30, 40, 50, 20):
-        original.put(original.end, b"%d" % (size % 10) * size)
-    content = original.span(0, original.end)
-    for begin in range(0, 120, 20):
-        copy.put(begin, content[begin : begin + 20])
-    assert copy._bases() != original._bases()
-    present.update()
-    assert copy.span(0, copy.end) == content
-    present.check_same()
-
-
-@pytest.mark.parametrize("calls", range(6))
-def test_an_index_names_only_bytes_that_have_arrived(present: Distant, calls: int) -> None:
-    present.print(0, [(STDOUT, b"x" * 50), (STDERR, b"y" * 80)] * 3)
-    with suppress(Cut):
-        present.update(calls)
-    assert present.promised() == []
 
 
 def test_the_record_of_another_life_is_set_aside(distant: Distant) -> None:

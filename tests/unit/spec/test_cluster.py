@@ -149,7 +149,8 @@ REFUSALS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("key", ["context", "env", "command", "jobs", "secrets"])
 def test_an_argument_without_an_end_is_refused(key: str) -> None:
-    assert refusal(**{key: DEEP[key]}).where == f"mnist: {key}"
+    error = refusal(**{key: DEEP[key]})
+    assert (error.where, error.wrong) == (f"mnist: {key}", "is nested more than 100 deep, or contains itself")
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "0a", "a_b", "a.b", "a b", "a" * 41, "ä", "\u212a"])

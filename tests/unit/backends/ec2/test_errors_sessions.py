@@ -123,13 +123,6 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         Kind.CONFIGURATION,
         "the settings for AWS cannot be used (Partial credentials found in",
     ),
-    "roles in a circle": (
-        "[profile a]\nrole_arn = x\nsource_profile = b\n[profile b]\nrole_arn = x\nsource_profile = a\n",
-        {"profile": "a", "region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "the settings for AWS cannot be used (Infinite loop",
-    ),
     "a source profile that does not exist": (
         "[profile a]\nrole_arn = x\nsource_profile = b\n",
         {"profile": "a", "region": REGION},
@@ -349,14 +342,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             400,
             "AWS: the login of profile default has expired or is not accepted (ExpiredToken: no). Run `aws configure",
         ),
-        ("ExpiredTokenException", 400, "AWS: the login of profile default has expired"),
-        (
-            "UnrecognizedClientException",
-            400,
-            "AWS: the login of profile default has expired or is not accepted",
-        ),
-        ("InvalidClientTokenId", 403, "AWS: the login of profile default has expired or is not accepted"),
-        ("RequestTimeTooSkewed", 403, "AWS: the clock of this computer is wrong"),
         ("OptInRequired", 401, "AWS: the region 'us-west-2' cannot be used"),
         ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
         ("NeverSeenBefore", 409, "AWS: the call is refused in us-west-2 (NeverSeenBefore: no)"),

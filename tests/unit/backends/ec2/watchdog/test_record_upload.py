@@ -53,14 +53,6 @@ def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) ->
     assert max(len(key) for key in sent.objects) < 900
 
 
-def test_a_file_that_arrives_is_not_brought(record: Record, sent: Sent) -> None:
-    path = record.run_folder(RUN.id) / "artifacts.draft" / "0123.draft"
-    path.parent.mkdir()
-    path.write_bytes(b"a part")
-    RecordUpload(record.folder, sent.put).upload()
-    assert not [name for name in json.loads(sent.objects[LIST])["files"] if "artifacts" in name]
-
-
 def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> None:
     assert RecordUpload(record.folder, sent.put).upload()
     assert sent.order[-1] == LIST
@@ -334,20 +326,6 @@ def test_a_controller_that_has_no_run_yet_has_a_record_too(tmp_path: Path, sent:
 def s3() -> Iterator[Store]:
     with store() as found:
         yield found
-
-
-def test_s3_has_the_record_as_it_changes(record: Record, s3: Store) -> None:
-    bucket = S3Folder(BUCKET, FOLDER, REGION, s3.endpoint, lambda: Credentials("key", "secret", "token"))
-    brought = RecordUpload(record.folder, bucket.put)
-    assert brought.upload()
-    assert consistent(s3.objects())["result"] is None
-    record.log(RUN.id, "worker-0").streams["stdout"].put(7, "step 2: 0.9 ü\n".encode())
-    decide(record, "succeeded")
-    assert brought.upload()
-    told = consistent(s3.objects())
-    assert (told["result"], told["run"]) == ("succeeded", RUN.id)
-    log = s3.objects()[f"record/first-life/runs/{RUN.id}/logs/worker-0/stdout.0.log"]
-    assert log == "step 1\nstep 2: 0.9 ü\n".encode()
 
 
 def test_what_s3_says_is_told(s3: Store) -> None:
