@@ -13,8 +13,6 @@ pytestmark = pytest.mark.usefixtures("moto_account")
 REFUSED: list[dict[str, Any]] = [
     {"ec2": {"instance_type": "m99.large"}},
     {"jobs": {"worker": {"gpus": 2, "ec2": {"instance_type": "g6.xlarge"}}}},
-    {"jobs": {"worker": {"memory": "8GiB"}}},
-    {"jobs": {"ps": {"cpus": 3}}},
     {"ec2": {"instance_type": None}, "jobs": {"ps": {"ec2": {"instance_type": "m7i.large"}}}},
     {"ec2": {"subnet_id": "subnet-0a1b"}},
     {"ec2": {"vpc_id": "vpc-0a1b"}},

@@ -16,10 +16,9 @@ from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.moto_account import moto_account
 from tests.waiting import until
-from tfdeploy.backends.ec2.aws import account
 from tools.smoke import __main__ as smoke
 from tools.smoke.call_log import CallLog
-from tools.smoke.commands import Commands, uninterruptible
+from tools.smoke.commands import Commands
 from tools.smoke.findings import (
     Step,
     connection_times,
@@ -120,27 +119,33 @@ def test_calls_of_other_processes_are_logged_with_their_errors(tmp_path: Path, m
 SLEEPER = """\
 import time
 try:
-    open({begun!r}, "w").close()
+    print("begun", file=open({begun!r}, "w"), flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("ended well")
 """
 
 
-def test_a_command_ends_before_ctrl_c_is_raised(tmp_path: Path) -> None:
-    begun, main = tmp_path / "begun", threading.main_thread().ident
+def interrupted_step(commands: Commands, program: str, begun: Path) -> Step:
+    """The step of a program that gets Ctrl-C when it has written this file."""
+    main = threading.main_thread().ident
     assert main is not None
 
     def interrupt() -> None:
-        until(begun.exists, "it has begun")
+        until(lambda: begun.exists() and begun.read_text(), "it has begun")
         signal.pthread_kill(main, signal.SIGINT)
 
-    commands, thread = Commands(tmp_path, {}), threading.Thread(target=interrupt)
+    thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        commands.run(sys.executable, "-c", SLEEPER.format(begun=str(begun)))
+        commands.run(sys.executable, "-c", program.format(begun=str(begun)))
     thread.join()
     (step,) = commands.steps
+    return step
+
+
+def test_a_command_ends_before_ctrl_c_is_raised(tmp_path: Path) -> None:
+    step = interrupted_step(Commands(tmp_path, {}), SLEEPER, tmp_path / "begun")
     assert (step.exit_code, step.output) == (0, "ended well\n")
 
 
@@ -211,13 +216,6 @@ def test_commands_run_when_the_output_is_closed(tmp_path: Path, monkeypatch: pyt
     assert (step.exit_code, step.output) == (0, "a\nb\ufffd\n")
 
 
-def test_a_signal_while_the_output_is_closed_does_not_end_the_destroy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", ClosedOutput())
-    monkeypatch.setattr("sys.stderr", ClosedOutput())
-    with uninterruptible("Please wait."):
-        signal.raise_signal(signal.SIGHUP)
-
-
 STUBBORN = """\
 import os, signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -228,19 +226,8 @@ child.wait()
 
 
 def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
-    begun, main = tmp_path / "begun", threading.main_thread().ident
-    assert main is not None
-
-    def interrupt() -> None:
-        until(lambda: begun.exists() and begun.read_text(), "it has begun")
-        signal.pthread_kill(main, signal.SIGINT)
-
-    commands, thread = Commands(tmp_path, {}, patience=0.1), threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        commands.run(sys.executable, "-c", STUBBORN.format(begun=str(begun)))
-    thread.join()
-    (step,) = commands.steps
+    begun = tmp_path / "begun"
+    step = interrupted_step(Commands(tmp_path, {}, patience=0.1), STUBBORN, begun)
     assert step.exit_code == -signal.SIGKILL
     child = Path(f"/proc/{begun.read_text()}/stat")
     until(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z", "the child is killed")
@@ -260,23 +247,6 @@ def test_a_signal_while_a_command_is_started_ends_it(tmp_path: Path, monkeypatch
         commands.run("sleep", "300")
     (step,) = commands.steps
     assert step.exit_code == -signal.SIGINT
-
-
-def test_a_signal_while_handlers_are_restored_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.getsignal(number) for number in numbers]
-    change = signal.signal
-
-    def interrupted(number: int, handler: Any) -> Any:
-        found = change(number, handler)
-        if number == signal.SIGINT:
-            signal.raise_signal(signal.SIGINT)
-        return found
-
-    with pytest.raises(KeyboardInterrupt), uninterruptible("Please wait."):
-        monkeypatch.setattr(signal, "signal", interrupted)
-    monkeypatch.undo()
-    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_a_child_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -> None:
@@ -328,22 +298,6 @@ def test_a_folder_whose_cluster_is_destroyed_is_used_again(tmp_path: Path) -> No
     smoke.refuse_used(chosen)
     smoke.prepare(chosen)
     assert not file.exists()
-
-
-def test_the_state_is_not_in_the_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert smoke.options([]).folder == tmp_path / "tfdeploy-smoke/aws-smoke"
-
-
-def test_the_region_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    account.forget()
-    assert smoke.options([]).region == "eu-north-1"
-
-
-def test_the_provider_gives_up_before_a_command_is_killed(tmp_path: Path) -> None:
-    assert smoke.settings(folder_options(tmp_path), tmp_path / "key")["aws:maxRetries"] == "8"
 
 
 def unusable_listing(commands: list[Step]) -> Callable[[str], None]:

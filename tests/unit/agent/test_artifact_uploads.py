@@ -91,13 +91,6 @@ def test_nothing_is_uploaded_from_urls_where_nothing_is_wanted_and_by_older_laun
     assert cluster.run.uploads == {}
 
 
-def test_an_older_launcher_and_an_older_controller_ignore_what_they_do_not_know() -> None:
-    order = Cluster(spec("worker-0")).end("worker-0").to_dict()
-    assert Order.from_dict({name: order[name] for name in order if name != "upload"}).upload is None
-    report = Cluster(spec("worker-0")).reports["worker-0"].to_dict()
-    assert not LauncherReport.from_dict({name: report[name] for name in report if name != "can_upload"}).can_upload
-
-
 def test_machines_upload_one_after_another_and_each_waits_for_its_turn() -> None:
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
     assert cluster.end("worker-1").upload

@@ -309,9 +309,7 @@ def test_many_tasks_report_less_often(tmp_path: Path) -> None:
 
 def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
-    with monkeypatch.context() as full:
-        full.setattr("tfdeploy.agent.record.record.write_whole", _no_space)
-        full.setattr("tfdeploy.agent.record.event_log._write", _no_space)
+    with full_disk(monkeypatch):
         for _ in range(4):
             sync(target, launcher)
             target.tick()

@@ -195,13 +195,6 @@ def test_the_tasks_that_are_not_optional_fail_the_run(hostname: str) -> None:
     assert made.verdict() == f"failed: {hostname} failed (exit 1)"
 
 
-def test_without_elastic_a_worker_fails_the_run() -> None:
-    made = World(ps=1, workers=2, restart={"maximum": 0})
-    made.come()
-    made.exit("worker-1", 1)
-    assert made.verdict() == "failed: worker-1 failed (exit 1)"
-
-
 def test_launchers_that_are_lost_again_and_again_do_not_fail_the_run() -> None:
     made = running()
     for _ in range(11):

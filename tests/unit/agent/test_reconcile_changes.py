@@ -71,15 +71,6 @@ def test_a_task_that_comes_back_elsewhere_has_all_tasks_start_again() -> None:
     assert (events.ADDRESS_CHANGED, "") in job.happened()
 
 
-def test_a_task_that_comes_back_elsewhere_long_after_the_start_is_not_late() -> None:
-    job = world(ps=1, workers=1, start_timeout="60s")
-    job.wait(3_600)
-    job.lose("ps-0")
-    job.come("ps-0", port=29_999)
-    assert job.verdict() == "none"
-    assert job.running() == "ps-0/3, worker-0/2"
-
-
 def test_a_launcher_that_comes_when_the_job_is_over_starts_nothing() -> None:
     job = world(ps=1, workers=1)
     job.lose("ps-0")

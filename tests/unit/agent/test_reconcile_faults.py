@@ -49,16 +49,6 @@ def test_a_clock_that_is_set_changes_no_deadline(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
-def test_a_clock_that_is_set_delays_no_restart(seconds: float) -> None:
-    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
-    job.exit("worker-0", 1)
-    step_clock(job, seconds)
-    assert job.running() == ""
-    job.wait(6)
-    assert job.running() == "worker-0/2"
-
-
-@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 def test_a_machine_with_a_wrong_clock_delays_no_rolling_restart(
     seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,19 +160,6 @@ def test_where_nothing_is_wrong_there_is_one_sentence(look: ObservedState, more:
     assert [one.wrong for one in why(look, **more)] == [False]
 
 
-def test_a_failed_task_tells_its_last_words_on_stderr() -> None:
-    lines = [
-        StoredLine(1.0, 2, "Traceback"),
-        StoredLine(2.0, 1, "step 1"),
-        StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'"),
-    ]
-    found = why(sight(failed(), logs={"worker-1": lines}))
-    assert [one.about for one in found] == ["", "worker-1"]
-    assert found[1].text == "worker-1 failed with exit code 3."
-    assert found[1].lines == ["Traceback", "ModuleNotFoundError: No module named 'scipy.stats'"]
-    assert "provides scipy to `requirements`" in found[1].remedy
-
-
 def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
     made = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
     made.begin_at(NOON)
@@ -183,25 +170,6 @@ def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
         "worker-1 failed with exit code 3. The training continues without it; `tfdeploy restart worker-1` starts it again."
     )
     assert found.wrong
-
-
-def test_the_failure_of_a_destroyed_cluster_is_still_told() -> None:
-    found = why(sight(failed()), ended=NOON)
-    assert [one.about for one in found] == ["", "worker-1"]
-    assert found[0].wrong
-
-
-def test_a_barrier_that_was_not_reached_names_what_the_engine_said() -> None:
-    found = why(with_engine(sight(overdue()), ps_0=rejected()))
-    assert [one.about for one in found] == ["", "ps-0", ""]
-    assert NO_IMAGE in found[1].text
-    assert "`start_timeout`" in found[2].remedy
-
-
-def test_one_task_that_waits_is_told_whom_for_and_why() -> None:
-    found = why(NO_PS, "worker-0")
-    assert found[0].about == "ps-0"
-    assert found[-1] == Finding("worker-0", "worker-0 is waiting for ps-0.", wrong=True)
 
 
 def test_nobody_waits_for_tensorboard() -> None:

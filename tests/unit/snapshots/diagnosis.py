@@ -15,13 +15,17 @@ from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.report.program_problems import Finding
 from tfdeploy.report.remedies import engine_remedy, exit_remedy
 
-_STDERR = [StoredLine(1.0, 2, "Traceback"), StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'")]
+_PRINTED = [
+    StoredLine(1.0, 2, "Traceback"),
+    StoredLine(2.0, 1, "step 1"),
+    StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'"),
+]
 
 CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "an image is missing": (cases.NO_PS, {}),
     "no node is suitable": (cases.with_engine(sight(noon()), ps_0=cases.rejected(cases.NO_NODE, "scheduled")), {}),
     "the engine gives an unknown reason": (cases.with_engine(sight(noon()), ps_0=cases.rejected("odd words")), {}),
-    "failed": (sight(failed(), logs={"worker-1": _STDERR}), {}),
+    "failed": (sight(failed(), logs={"worker-1": _PRINTED}), {}),
     "failed, then destroyed": (sight(failed()), {"ended": NOON}),
     "the start timeout has passed": (cases.with_engine(sight(cases.overdue()), ps_0=cases.rejected()), {}),
     "a task is restarting": (sight(cases.restarting(), engine=ALL), {}),
