@@ -1,6 +1,5 @@
 """A budget that is used up ends the run: what is counted, and when."""
 
-import json
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -15,7 +14,7 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import BUDGET, RunResult, RunState
+from tfdeploy.agent.run_state import BUDGET, RunResult
 
 HOUR = 3600.0
 
@@ -164,21 +163,3 @@ def test_no_run_is_stopped_before_the_budget_is_used_up_nor_later(
         assert (job.job.result is not None) == (cost >= budget)
         if job.job.result:
             return
-
-
-def test_a_state_of_an_older_version_has_no_budget() -> None:
-    """It counts from the moment in which this controller gets the specification."""
-    job = world()
-    state = job.job.to_dict()
-    del state["cost_since"], state["reached"], state["reached_at"], state["former"]
-    for name in ("budget", "cost_per_hour", "cost_before", "until"):
-        del state["spec"][name]
-    job.job = RunState.from_dict(json.loads(json.dumps(state)))
-    reconcile.recover_clock(job.job, job.now, job.now)
-    job.wait(1000 * HOUR)
-    assert job.verdict() == "none"
-    job.pay(budget=5.0, cost_per_hour=5.0)
-    job.wait(HOUR - 1)
-    assert job.verdict() == "none"
-    job.wait(1)
-    assert job.verdict().startswith("stopped")

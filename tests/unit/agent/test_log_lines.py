@@ -164,12 +164,6 @@ def test_lines_stand_in_the_order_of_time_whichever_pipe_they_came_through(tmp_p
     assert [line.text for line in log.tail(1)] == ["b"]
 
 
-def test_no_line_of_a_tail_lacks_its_beginning(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    write(log, [(STDERR, b"begun "), *[(STDOUT, b"x\n")] * 40, (STDERR, b"ended\n")])
-    assert [line.text for line in log.tail(2)] == ["x", "begun ended"]
-
-
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -190,14 +190,6 @@ def test_the_other_workers_and_the_ps_have_time_to_end_after_the_success(args: d
     assert job.launchers == {}
 
 
-def test_a_worker_that_does_not_end_in_time_is_stopped_and_the_ps_with_it() -> None:
-    job = world(ps=1, workers=2, worker_timeout="20s")
-    job.exit("worker-0")
-    job.wait(20)
-    assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded, worker-1 stopped (run finished)"
-    assert job.launchers == {}
-
-
 def test_a_worker_whose_start_is_not_reported_when_worker_0_ends_may_run_too() -> None:
     job = World(ps=1, workers=2)
     job.come("ps-0", "worker-0")

@@ -106,28 +106,6 @@ def test_a_copy_becomes_equal_whatever_happens_meanwhile(steps: list[tuple[Any, 
         distant.check_same()
 
 
-@pytest.mark.parametrize("is_followed", [False, True], ids=["current run", "earlier run"])
-def test_the_last_lines_of_a_removed_task_are_in_the_copy(distant: Distant, is_followed: bool) -> None:
-    distant.submit("one", 3)
-    distant.print(2, [(STDOUT, b"first\n")])
-    distant.update()
-    distant.print(2, [(STDOUT, b"last words " * 30)])
-    distant.print(1, [(STDERR, b"never copied before\n")])
-    distant.shrink()
-    distant.shrink()
-    if is_followed:
-        distant.submit("two", 1)
-    distant.update()
-    distant.update_all_runs()
-    run = distant.copy.load("one")
-    assert run is not None
-    assert [*run.tasks] == ["worker-0"]
-    assert distant.copy.hostnames(run) == ["worker-0", "worker-1", "worker-2"]
-    assert distant.copy.log("one", "worker-2").streams["stdout"].end == 6 + 330
-    assert distant.copy.log("one", "worker-1").streams["stderr"].span(0, 99) == b"never copied before\n"
-    distant.check_same()
-
-
 def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
     present.update()
     present.print(0, [(STDOUT, b"last words\n")])

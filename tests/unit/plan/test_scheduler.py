@@ -90,7 +90,8 @@ def test_what_fits_nowhere_is_refused_with_a_table_of_what_is_free() -> None:
 
 
 def test_without_a_machine_everything_is_refused() -> None:
-    with pytest.raises(PlacementError, match="worker-0: there is no machine to place it on"):
+    sentence = r"there is no machine to place it on\. Add a machine, or wait until one is ready\.$"
+    with pytest.raises(PlacementError, match=f"^mnist: worker-0: {sentence}"):
         place("mnist", names(1), [])
 
 
@@ -205,7 +206,7 @@ def test_a_standing_task_moves_only_where_another_finds_no_place_otherwise() -> 
     [
         (
             job("worker", 1, "hostname:UNIQUE", "rack:IS:c"),
-            "mnist: worker-0: no machine satisfies rack:IS:c. Change the constraint, ask for fewer tasks, or add a mach",
+            "mnist: worker-0: no machine satisfies rack:IS:c. Change the constraint, ask for fewer tasks, or add a machine.",
             ["  m0: rack a", "  m1: rack b", "  m2: no rack"],
         ),
         (

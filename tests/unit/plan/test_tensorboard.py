@@ -71,10 +71,6 @@ def test_a_preview_says_that_the_others_go_on(decided: bool) -> None:
     [
         ({"tensorboard": "yes"}, "mnist: tensorboard: "),
         (
-            {"jobs": {"tensorboard": {}}},
-            "mnist: jobs.tensorboard: the cluster does not have this job. Its jobs are: worker.",
-        ),
-        (
             {"tensorboard": True, "jobs": {"tensorboard": {"gpus": 1}}},
             "mnist: jobs.tensorboard.gpus: ",
         ),

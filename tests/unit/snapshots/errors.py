@@ -1,20 +1,18 @@
 """Bad inputs and what the user reads: one case for each refusal that needs no engine and no account.
 
-The sentences about configuration, unknown arguments, placement constraints and durations are in the tests of these.
+The sentences about configuration, unknown arguments, constraints, places of tasks and durations are in the tests of these.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tests.unit.plan.test_scheduler import job, machine, racks
 from tests.unit.snapshots import case, error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER
 from tests.unit.spec.test_ec2 import REFUSALS as EC2
 from tfdeploy.backends.docker.volumes import parse_mount
 from tfdeploy.backends.load import load
-from tfdeploy.plan.scheduler import Demand, place
 from tfdeploy.spec.cluster import cluster_spec
 
 Args = Mapping[str, Any]
@@ -28,14 +26,6 @@ SECRETS: list[Args] = [
 ]
 
 MOUNTS = ["", "source=aa,target=/b,colour=red"]
-
-PLACES: dict[str, Callable[[], object]] = {
-    "no machine": lambda: place("mnist", [Demand("worker-0")], []),
-    "nothing large enough": lambda: place("mnist", [Demand("worker-0", cpus=4.5, gpus=2)], [machine("m0", gpus="0")]),
-    "a constraint": lambda: place("mnist", job("worker", 1, "hostname:UNIQUE", "rack:IS:c"), racks("ab.")),
-    "no machine left": lambda: place("mnist", job("worker", 3, "rack:UNIQUE"), racks("ab.")),
-    "a constraint and a size": lambda: place("mnist", job("worker", 3, "rack:LIKE:b", cpus=2), racks("ab.")),
-}
 
 
 def errors() -> str:
@@ -53,7 +43,6 @@ def errors() -> str:
                 "volumes",
                 [_read(lambda text: parse_mount("mnist: container.volumes", text, {}), text) for text in MOUNTS],
             ),
-            section("places of tasks", [case(title, error_of(call)) for title, call in PLACES.items()]),
         ]
     )
 

@@ -67,14 +67,21 @@ def daemon(text: str) -> dict[str, Any]:
 
 
 def test_the_script_reads_as_kept() -> None:
-    check_golden("boot-cpu", script(CARED_FOR))
+    check_golden("boot-cpu", script(PLAIN))
 
 
 @pytest.mark.parametrize(
-    ("golden", "boot"), [("boot-efs", SHARING), ("boot-gpus", WITH_GPUS), ("boot-disks", WITH_DISKS)], ids=str
+    ("golden", "other", "boot"),
+    [
+        ("boot-ends", PLAIN, CARED_FOR),
+        ("boot-efs", PLAIN, SHARING),
+        ("boot-gpus", PLAIN, WITH_GPUS),
+        ("boot-disks", SHARING, WITH_DISKS),
+    ],
+    ids=str,
 )
-def test_what_another_machine_has_in_its_script_reads_as_kept(golden: str, boot: Boot) -> None:
-    check_golden(golden, changed_lines(script(CARED_FOR), script(boot)))
+def test_what_another_machine_has_in_its_script_reads_as_kept(golden: str, other: Boot, boot: Boot) -> None:
+    check_golden(golden, changed_lines(script(other), script(boot)))
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)
