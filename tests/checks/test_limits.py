@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7350,
     "tfdeploy/report": 4800,
     "tfdeploy/cli": 7200,
-    "tests": 80800,
+    "tests": 78500,
     "bench": 4800,
     "docs": 6650,
     "tools": 12500,
