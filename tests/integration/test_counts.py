@@ -38,8 +38,8 @@ FIRST_UP = {
     "processes started": Linear(1),
     "calls of supervisord": Linear(5, 4),
     "calls of the controller": Linear(3),
-    "files read": Linear(15, 1),
-    "files written": Linear(14, 9),
+    "files read": Linear(8, 1),
+    "files written": Linear(12, 9),
 }
 """Of the program and the dynamic resources. The process is supervisord."""
 
@@ -47,7 +47,7 @@ NO_OP_UP = {
     "processes started": Linear(0),
     "calls of supervisord": Linear(1),
     "calls of the controller": Linear(1),
-    "files read": Linear(14, 1),
+    "files read": Linear(10, 1),
     "files written": Linear(1),
 }
 

@@ -100,7 +100,7 @@ LOADED = [
             "tfdeploy.args",
             *("shutil", "subprocess", "textwrap", "zipfile"),
         ),
-        72,
+        73,
     ),
     ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
     (COMPLETION + COMMAND.format(""), (*SLOW, "subprocess", "tfdeploy.registry"), 9),

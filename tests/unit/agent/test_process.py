@@ -14,7 +14,8 @@ import pytest
 from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent.launch import process as module
-from tfdeploy.agent.launch.process import MARK, Child, boot_id, kill_leftovers
+from tfdeploy.agent.launch.process import Child, boot_id, kill_leftovers
+from tfdeploy.agent.launch.processes import CLUSTER_MARK, MARK
 from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.backends.zipapp import application
 
@@ -140,7 +141,7 @@ def test_what_ends_by_itself_after_the_program_is_not_killed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("variable", "value", "is_left"),
-    [(module.CLUSTER_MARK, "", False), (module.CLUSTER_MARK, "/another", True), (MARK, "another", True)],
+    [(CLUSTER_MARK, "", False), (CLUSTER_MARK, "/another", True), (MARK, "another", True)],
 )
 def test_another_cluster_and_another_task_are_left_alone(
     tmp_path: Path, variable: str, value: str, is_left: bool

@@ -14,17 +14,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set
 
 from ..polling import wait_until
 from ..run_state import TaskExit
 from .memory import MemoryWatch
 from .parent_death import adopts_orphans
-from .processes import process_stats
-
-MARK, CLUSTER_MARK = "TFDEPLOY_CHILD", "TFDEPLOY_CLUSTER"
-"""Every process of a child has the child's mark in the first variable of its environment. The second one is that of a cluster on this
-computer: a program may start one, which outlives it."""
+from .processes import CLUSTER_MARK, MARK, environment_marks, process_stats
 
 _LEAVE_SECONDS = 1.0
 """What a program has started may end by itself for so long after the success of the program, as the end of a pipe does."""
@@ -112,16 +108,6 @@ def attempt_processes(group: int, mark: str, adopter: int = 0) -> List[int]:
         own = (own | more) - others
         more = {pid for pid in stats if parents[pid] in own} - own
     return [pid for pid in own if stats[pid][0] != "Z"]
-
-
-def environment_marks(pid: int) -> Tuple[str, str]:
-    """Both marks in the environment of a process; empty where it has none, or cannot be read."""
-    try:
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return "", ""
-    values = dict(item.partition(b"=")[::2] for item in variables)
-    return os.fsdecode(values.get(MARK.encode(), b"")), os.fsdecode(values.get(CLUSTER_MARK.encode(), b""))
 
 
 def _command_line(pid: int) -> str:

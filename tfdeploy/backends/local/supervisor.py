@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...agent.files import write_whole
-from ...agent.launch.process import CLUSTER_MARK, environment_marks
+from ...agent.launch.processes import CLUSTER_MARK, environment_marks
 from ...agent.polling import wait_until
 from ...agent.transport.rpc import socket_path
 from ...component.plugin_exit import is_cancelled
