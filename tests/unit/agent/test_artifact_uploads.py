@@ -211,6 +211,21 @@ def test_a_lost_upload_is_not_asked_for_for_ever() -> None:
     assert not artifact_uploads.are_open(cluster.run)
 
 
+def test_an_upload_that_took_too_long_gets_its_time_again_after_the_other_machines() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    cluster.end("worker-0")
+    cluster.end("worker-1")
+    assert expire(cluster, artifact_uploads.MAX_SECONDS + 1) == ["worker-0"]
+    cluster.report("worker-1")
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
+    artifact_uploads.finish(cluster.run, "worker-1")
+    expire(cluster, 0)
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
+    assert cluster.report("worker-0").upload
+    expire(cluster, 20)
+    assert cluster.report("worker-0") == Order(sync.END, generation=1)
+
+
 def test_a_lost_launcher_has_its_time_from_its_own_return_not_from_that_of_the_controller(tmp_path: Path) -> None:
     cluster, later = Cluster(spec("worker-0")), [NOW + 100]
     cluster.end("worker-0")

@@ -307,6 +307,13 @@ def test_the_value_is_that_of_the_output_metrics(tmp_path: Path) -> None:
     assert result_of(record) is None
 
 
+def test_a_value_of_another_attempt_in_the_log_does_not_count(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: 0.99\n", attempt=2)
+    decide(target, launchers)
+    assert result_of(record) is None
+
+
 def test_a_controller_that_was_killed_decides_by_what_was_logged_before(tmp_path: Path) -> None:
     _, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
     log(record, "worker-0", "accuracy: 0.96\n")

@@ -150,6 +150,16 @@ def listed_artifacts(version: str, *names: str) -> bytes:
     return json.dumps(ArtifactList(artifacts).to_dict()).encode()
 
 
+def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
+    text, folder = listed_artifacts("1", "one", "two"), f"{RUN}/artifacts"
+    written(s3, 100.0, {f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"})
+    record_bucket.download(CLUSTER)
+    written(s3, 200.0, {f"{folder}.json": text, f"{folder}/one": b"one", LOG: b"new"})
+    record_bucket.download(CLUSTER)
+    home = at_home()
+    assert (home[f"{folder}/one"], home[f"{folder}/two"], home[LOG]) == ("one", "two", "new")
+
+
 def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> None:
     """The manager was lost while it uploaded a newer checkpoint, and before it uploaded the last lines."""
 
