@@ -272,7 +272,7 @@ class RunState(JsonData):
     """How many times its record had moved to another backend when it was submitted last. Of two records of one cluster, the one with
     more moves of its current run is newer."""
     arrived_from: str = ""
-    """The backend that its record was imported from, until the run is submitted here."""
+    """The backend that its record was imported from, also its own after machines were replaced, until the run is submitted here."""
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at
