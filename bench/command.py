@@ -11,7 +11,7 @@ from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
-_COMMAND_TARGET = 8.0
+_COMMAND_TARGET = 10.0
 _HELP_TARGET = 4.0
 _DOCKER = ("docker", "ps")
 _PULUMI = ("pulumi", "stack", "output", "status")
@@ -28,7 +28,7 @@ class _Call:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-_COMPLETED = {"_TFDEPLOY_COMPLETE": "complete_bash", "COMP_WORDS": "tfdeploy st", "COMP_CWORD": "1"}
+_COMPLETED = {"_TFDEPLOY_COMPLETE": "st"}
 _CALLS = (
     *(_Call(f"`tfdeploy {verb}`", ("tfdeploy", verb), _COMMAND_TARGET) for verb in ("status", "logs", "ls", "runs")),
     _Call("`tfdeploy --help`", ("tfdeploy", "--help"), _HELP_TARGET),

@@ -19,7 +19,7 @@ from tests.pulumi_python import forked_python
 from tests.waiting import PATIENCE, until
 
 COMMAND = str(Path(sys.executable).with_name("tfdeploy"))
-IMPORTED = ("tfdeploy.cli.typer_app", "tfdeploy.cli.commands.status", "tfdeploy.backends.ec2.backend")
+IMPORTED = ("tfdeploy.cli.parser", "tfdeploy.cli.commands.status", "tfdeploy.backends.ec2.backend")
 """What most commands import, for a third of a second."""
 
 

@@ -5,17 +5,13 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
-from typer import Context
-from typer.cli import get_docs_for_click
-from typer.core import TyperGroup
-from typer.main import get_command
-
+from tfdeploy.cli.command_table import ALL, VERBS, Verb
 from tfdeploy.cli.exit_codes import EXIT_CODES
-from tfdeploy.cli.typer_app import app
+from tfdeploy.cli.parser import Parser, add_common_options, command_parser
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
-from tfdeploy.units import wrapped
 from tools.wrap import WIDTH
 from tools.wrap import wrapped as wrapped_paragraphs
 
@@ -64,26 +60,26 @@ Run: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
 
-COMMON = {
-    "* `-C, --cwd <dir>`: Folder of the Pulumi program.": "-C",
-    "* `-s, --stack <str>`: Stack. Default: the selected stack.": "-s",
-    "* `-c, --cluster <str>`: Cluster, or its id. Needed if the stack has more than one.": "-c",
-    "* `--json`: Print JSON.": "--json",
-    "* `-o, --output <json>`: `json` is the same as --json.": "-o json",
-    "* `-o, --output <wide|json>`: `wide` prints all columns in full, `json` is the same as --json.": "-o wide|json",
-    "* `-h, --help`: Show this message and exit.": "-h",
-}
-"""Options that many commands have, to what their sections show of them."""
+COMMAND_HEAD = """\
+# `tfdeploy`
 
-USUAL = ["-C", "-s", "-c", "--json", "-o json", "-h"]
-"""What a command has of them, unless its section has a list."""
+Inspect and control TensorFlow clusters: `tfdeploy COMMAND [OPTIONS]`.
 
-COMMON_OPTIONS = """\
+Options without a command:
+
+- `--help`, `-h`, `help`: List the commands. `help COMMAND` is the same as `COMMAND --help`.
+- `--version`, `version`: Print the version.
+- `--install-completion [SHELL]`: Have bash, zsh or fish complete commands, options, tasks, clusters and stacks.
+- `--show-completion [SHELL]`: Print the script of that completion.
+- `--debug`, with any command: Print a traceback on errors.
+
 ## Common options
 
-A command has all of them but `-o wide`, unless its section lists others.
+Those that a command has may stand before it too: `tfdeploy -C FOLDER status`. `-o json` is where `--json` is.
 
 {}
+
+A command has all of them but `-o wide`, unless its section lists others.
 """
 
 CODES = """\
@@ -137,34 +133,40 @@ def reference() -> str:
 
 def command() -> str:
     """The page of the `tfdeploy` command, from its help."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    group.epilog = None  # the exit codes, which are a table here
-    group.commands = {name: verb for name, verb in group.commands.items() if not verb.hidden}
-    context = Context(group, info_name="tfdeploy", **group.context_settings)
-    pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
-    text = "\n".join(map(_wrapped_prose, pages.rstrip().splitlines()))
-    text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"Usage: `\1`", text)
-    text = re.sub(r"Usage: `tfdeploy [\w-]+ \[OPTIONS\]`\n\n", "", text)
-    head, *sections = re.split(r"(?m)^(?=## )", re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)*\n", "", text))
-    verbs = "".join(map(_without_common_options, sections)).rstrip()
-    return "\n".join([head + COMMON_OPTIONS.format("\n".join(COMMON)), verbs, "", CODES.format(codes)])
+    with mock.patch.dict("os.environ", COLUMNS=str(WIDTH + 2)):
+        return "\n".join(
+            [COMMAND_HEAD.format("\n".join(_common_options())), *map(_command_section, VERBS), CODES.format(codes)]
+        )
 
 
-def _without_common_options(section: str) -> str:
-    """The section of a command, with one line for its common options."""
-    lines = section.splitlines()
-    common = [COMMON[line] for line in lines if line in COMMON]
-    own = "\n".join(line for line in lines if line not in COMMON).rstrip()
-    if common != USUAL:
-        own += "\n" * own.endswith("**Options**:")
-        own += f"\n* [Common](#common-options): {', '.join(f'`{name}`' for name in common)}."
-    return own.removesuffix("**Options**:").rstrip() + "\n\n"
+def _command_section(verb: Verb) -> str:
+    """The help of a command, without what the section on common options has."""
+    usage, *about = command_parser(verb, verb.name)[0].format_help().split("\n\n")
+    prose = [part for part in about if not part.startswith(("positional arguments:", "options:"))]
+    items = [item for part in about if part not in prose for item in _items(part)]
+    own = [item for item in items if item not in _common_options()]
+    names = [f"`--{name}`" for name in verb.common] + ["`-o wide`"] * verb.wide
+    if (verb.common, verb.wide) != (ALL, False):
+        own.append(f"- [Common options](#common-options): {', '.join(names) or 'none'}.")
+    lines = [*(line for part in prose for line in (part, "")), f"`{usage.removeprefix('usage: ')}`", ""]
+    return "\n".join([f"## `tfdeploy {verb.name}`", "", *lines, *own, *[""] * bool(own)])
 
 
-def _wrapped_prose(line: str) -> str:
-    return line if line.startswith(("*", "$", "|", "#")) else "\n".join(wrapped(line, WIDTH))
+def _common_options() -> list[str]:
+    """The options that many commands have, once with each form of `--output`."""
+    items: list[str] = []
+    for wide in (False, True):
+        parser = Parser("tfdeploy", "")
+        add_common_options(parser, ALL, wide)
+        items += _items(parser.format_help().partition("options:\n")[2])
+    return [*dict.fromkeys(items)]
+
+
+def _items(rows: str) -> list[str]:
+    """The rows of a help as items of a list: two spaces, the names, and the text, which may continue on the next line."""
+    found = re.findall(r"(?m)^  (\S.*?)(?: {2,}|\n {8,})(.*(?:\n {8,}.*)*)", rows)
+    return [wrapped_paragraphs(f"- `{names}`: {' '.join(text.split())}") for names, text in found]
 
 
 def schema() -> str:

@@ -20,7 +20,7 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 3000,
     "tfdeploy/backends/ec2": 7300,
     "tfdeploy/report": 4700,
-    "tfdeploy/cli": 6950,
+    "tfdeploy/cli": 6735,
     "tests": 78400,
     "bench": 4800,
     "docs": 6600,

@@ -6,22 +6,16 @@ import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from typer import Context
-from typer.main import get_command
 
 from tests.pages import ROOT, Block, blocks, commands, normal, pages, words
-from tfdeploy.cli.typer_app import app
+from tfdeploy.cli.command_table import BY_NAME
+from tfdeploy.cli.parser import command_parser, top_parser
 
 README = ROOT / "README.md"
 START = ROOT / "docs" / "get-started.md"
-COMMAND: Any = get_command(app)
-CONTEXT = Context(COMMAND, **COMMAND.context_settings)
-"""With the settings: a command keeps the names of its help option from its first context."""
-
 RUN_BY = {
     README: "tests/setup/test_wheel.py::test_readmes_quick_start_works_as_it_is_typed",
     START: "tests/integration/test_get_started.py::test_every_command_of_the_page_runs",
@@ -35,22 +29,18 @@ NOT_RUN = {"source tools/activate", "make setup"}
 def problems(command: str) -> Iterator[str]:
     """What of a command of `tfdeploy` does not exist."""
     _, *arguments = words(command)
-    node, context = COMMAND, CONTEXT
+    parser = top_parser()
     for argument in arguments:
         name = argument.partition("=")[0]
-        options = {
-            option for parameter in node.get_params(context) for option in (*parameter.opts, *parameter.secondary_opts)
-        }
         if argument.startswith("-") and len(argument) > 1:
-            if name not in options:
+            if name not in parser.option_names():
                 yield f"{command}: no option {name}"
-        elif node is COMMAND:
-            found = COMMAND.get_command(CONTEXT, argument)
-            if found is None:
+        elif parser.prog == "tfdeploy" and argument in BY_NAME:
+            parser, _ = command_parser(BY_NAME[argument], argument)
+        elif parser.prog == "tfdeploy":
+            if argument != "help":
                 yield f"{command}: no command {argument}"
-                return
-            node = found
-    return
+            return
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -62,7 +52,7 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_commands_in_its_sentences_exist(page: Path) -> None:
     named = set(re.findall(r"`tfdeploy ([a-z]+(?:-[a-z]+)*)", page.read_text()))
-    assert {name for name in named if COMMAND.get_command(CONTEXT, name) is None} == set()
+    assert {name for name in named if name not in (*BY_NAME, "help")} == set()
 
 
 @pytest.mark.parametrize(

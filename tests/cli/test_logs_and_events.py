@@ -232,12 +232,8 @@ def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> Non
     ],
 )
 def test_the_shell_completes_names(completing: Project, words: str, found: list[str]) -> None:
-    told = tfdeploy(
-        completing,
-        _TFDEPLOY_COMPLETE="complete_bash",
-        COMP_WORDS=words,
-        COMP_CWORD=str(len(words.split()) - 1),
-    )
+    _, *before, begin = words.split()
+    told = tfdeploy(completing, *before, _TFDEPLOY_COMPLETE=begin)
     assert told.out.split() == found
 
 

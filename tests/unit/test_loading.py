@@ -48,10 +48,15 @@ with suppress(SystemExit), redirect_stdout(StringIO()):
 
 COMPLETION = """
 import os
-os.environ.update(_TFDEPLOY_COMPLETE="complete_bash", COMP_WORDS="tfdeploy st", COMP_CWORD="1")
+os.environ["_TFDEPLOY_COMPLETE"] = "st"
+from tfdeploy.cli.main import call
+from contextlib import redirect_stdout
+from io import StringIO
+with redirect_stdout(StringIO()):
+    call([])
 """
 
-SLOW = ("pulumi", "rich", "typer", "yaml", "psutil", "logging", "uuid", "platform", "traceback", "difflib")
+SLOW = ("pulumi", "rich", "yaml", "psutil", "logging", "uuid", "platform", "traceback", "difflib")
 """Modules that take long to load, and that most calls do not need."""
 
 LOADED = [
@@ -61,7 +66,6 @@ LOADED = [
             *(
                 "pulumi",
                 "psutil",
-                "typer",
                 "yaml",
                 "pydantic",
                 "json",
@@ -73,7 +77,7 @@ LOADED = [
             ),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
-        9,
+        10,
     ),
     ("import os\nos.chdir('/')" + COMMAND.format("status"), SLOW, 67),
     (
@@ -103,7 +107,7 @@ LOADED = [
         73,
     ),
     ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
-    (COMPLETION + COMMAND.format(""), (*SLOW, "subprocess", "tfdeploy.registry"), 9),
+    (COMPLETION, (*SLOW, "subprocess", "tfdeploy.registry"), 9),
 ]
 """A program, what it does not load, and how many of our modules at most."""
 

@@ -1,19 +1,11 @@
 """The commands of `tfdeploy`. A command is imported when it is called: the list of all of them needs only this table."""
 
-import inspect
-from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import NamedTuple
 
 from .exit_codes import EXIT_WORDS
 
-ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
+ALL = ("cwd", "stack", "cluster", "json")
 """The options that select clusters and the format of the result."""
-
-_NO_RESULT = frozenset({"as_json", "output"})
-_TEXTS = (str, list[str] | None)
-_WHOLE_STACK = frozenset({"cluster"})
-_NO_CLUSTER = frozenset({"cwd", "stack", "cluster"})
 
 
 class Verb(NamedTuple):
@@ -21,45 +13,37 @@ class Verb(NamedTuple):
 
     name: str
     """What the user types."""
-    summary: str = ""
-    """The first line of its help, for the list of commands."""
-    without: frozenset[str] = frozenset()
-    """The common options that would mean nothing here."""
+    summary: str
+    """The first line of its help."""
+    arguments: str = ""
+    """Its positional arguments, as its usage shows them."""
+    common: tuple[str, ...] = ALL
+    """The common options that it has."""
     wide: bool = False
     """Whether its table has a form with all columns."""
     aliases: tuple[str, ...] = ()
     runs_command: bool = False
-    """Whether what follows its first argument is the user's command, with its own options."""
-    module: str = ""
-    """The module with its function, in this package; by default that of its name in `commands`."""
-    function: str = ""
-    """By default that of this name."""
+    """Whether what follows its other arguments is the user's command, with its own options."""
     is_listed: bool = True
     """Whether the list of commands shows it."""
-
-    def function_with_options(self) -> Callable[..., None]:
-        """Import its function. It has the common options in its signature."""
-        identifier = self.name.replace("-", "_")
-        module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
-        function: Callable[..., None] = getattr(module, self.function or identifier)
-        if self.without == ALL:
-            return function
-        from .common import with_common_options
-
-        return with_common_options(function, ALL - self.without, self.wide)
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Observe": (
         Verb("status", "Show tasks, machines, and how good and far the run is.", wide=True, aliases=("ps", "show")),
-        Verb("logs", "Show the log lines of tasks, oldest first."),
+        Verb("logs", "Show the log lines of tasks, oldest first.", "[HOSTNAME|JOB|CONTAINER]..."),
         Verb("events", "Show the events of the current run."),
-        Verb("explain", "Explain problems and how to fix them."),
-        Verb("ls", "Show all your clusters, or what belongs to no stack.", without=frozenset({"cwd"}), wide=True),
+        Verb("explain", "Explain problems and how to fix them.", "[HOSTNAME]"),
+        Verb(
+            "ls",
+            "Show all your clusters, or what belongs to no stack.",
+            common=("stack", "cluster", "json"),
+            wide=True,
+        ),
         Verb("runs", "Show the runs of a cluster, the newest first.", wide=True),
-        Verb("diff", "Compare two runs by results and arguments."),
+        Verb("diff", "Compare two runs by results and arguments.", "[OLDER] [NEWER]"),
         Verb("top", "Show the processors and memory that each task uses.", wide=True, is_listed=False),
-        Verb("dump", "Show what each task does now, with Python stacks.", wide=True),
+        Verb("dump", "Show what each task does now, with Python stacks.", "[HOSTNAME|JOB]...", wide=True),
         Verb("report", "Write an HTML page about the cluster."),
     ),
     "Control": (
@@ -67,55 +51,58 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "run",
             "Run a command on a new cluster, and remove it.",
-            without=ALL,
+            "[--] COMMAND...",
+            common=(),
             runs_command=True,
-            module="run.command",
         ),
         Verb("wait", "Wait for the end of the run."),
         Verb("stop", "Stop the training. The cluster remains."),
-        Verb("restart", "Restart a task, or restore what is lost."),
+        Verb("restart", "Restart a task, or restore what is lost.", "[HOSTNAME]"),
     ),
     "Connect": (
-        Verb("exec", "Run a command in a task.", without=_NO_RESULT, runs_command=True, function="exec_"),
-        Verb("cp", "Copy files from a task, or from a stored run."),
-        Verb("port-forward", "Forward ports of this computer to tasks until Ctrl-C."),
+        Verb(
+            "exec",
+            "Run a command in a task.",
+            "HOSTNAME -- COMMAND...",
+            common=("cwd", "stack", "cluster"),
+            runs_command=True,
+        ),
+        Verb("cp", "Copy files from a task, or from a stored run.", "TASK:PATH|run:RUN/PATH DEST"),
+        Verb(
+            "port-forward",
+            "Forward ports of this computer to tasks until Ctrl-C.",
+            "[HOSTNAME... | HOSTNAME [LOCAL:]PORT...]",
+        ),
     ),
     "Maintain": (
-        Verb("doctor", "Check what is installed, reachable and configured.", without=_WHOLE_STACK),
-        Verb("options", "Show the arguments of a `TensorFlowCluster`.", without=_NO_CLUSTER),
-        Verb("import-tfjob", "Print the program that a TFJob becomes.", without=ALL, is_listed=False),
+        Verb("doctor", "Check what is installed, reachable and configured.", common=("cwd", "stack", "json")),
+        Verb("options", "Show the arguments of a `TensorFlowCluster`.", "[WORD]", common=("json",)),
+        Verb("import-tfjob", "Print the program that a TFJob becomes.", "FILE", common=(), is_listed=False),
     ),
 }
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
-BY_NAME = {
-    name: (group, verb) for group, verbs in GROUPS.items() for verb in verbs for name in (verb.name, *verb.aliases)
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+BY_NAME = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
+"""Each name and alias to the command."""
+
+_UP = "`pulumi up` creates or updates the cluster"
+_DESTROY = "`pulumi destroy` removes the cluster; `tfdeploy stop` stops the training"
+_STOP = "`tfdeploy stop` stops the training; `pulumi cancel` ends an update"
+_SHOW = "`tfdeploy status` shows a cluster, `tfdeploy ls` all of them"
+
+HABITS: dict[str, str] = {
+    **dict.fromkeys(("up", "apply", "create", "deploy", "submit"), _UP),
+    **dict.fromkeys(("down", "destroy", "delete", "rm"), _DESTROY),
+    **dict.fromkeys(("cancel", "kill"), _STOP),
+    **dict.fromkeys(("get", "describe", "list"), _SHOW),
+    "shell": "`tfdeploy exec worker-0 -- bash` opens a shell in a task",
+    "ssh": "`tfdeploy exec --machine NAME` opens a shell on a machine",
+    "scale": "`pulumi config set tfdeploy:workers 3` and `pulumi up` change the number of workers",
+    "iam-policy": "the least IAM policy for EC2 is `docs/iam-policy.json`",
+    "rbac-policy": "the least Role for Kubernetes is `docs/kubernetes-role.yaml`",
 }
-"""Each name and alias to the heading and the command."""
-
-
-def listed_names() -> list[str]:
-    """The commands that the help lists."""
-    return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.is_listed]
-
-
-def completed_names(environment: Mapping[str, str]) -> list[str] | None:
-    """The commands that begin with the word that bash asks about, by these environment variables; None where that is not the first
-    word, or is an option."""
-    words = environment.get("COMP_WORDS", "").split()[1:]
-    begin = words[0] if words else ""
-    if environment.get("COMP_CWORD") != "1" or not (begin == "" or begin[0].isalpha()):
-        return None
-    return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.name.startswith(begin)]
-
-
-def complete_function(name: str) -> Callable[[], None] | None:
-    """The function of a command that can be called without options and arguments; None for others."""
-    if name not in BY_NAME:
-        return None
-    function = BY_NAME[name][1].function_with_options()
-    parameters = inspect.signature(function).parameters.values()
-    return None if any(parameter.default is parameter.empty for parameter in parameters) else function
+"""What users of kubectl, docker, sky, ray, terraform and pulumi type most, and verbs that were withdrawn, to what does it here."""
 
 
 def overview() -> str:

@@ -1,111 +1,14 @@
-"""What all commands share: the options that select a cluster, and how results and messages are printed."""
+"""How results and messages are printed, and how the user is asked."""
 
-import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Collection
-from enum import StrEnum
-from functools import wraps
-from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 from ..agent.record.terminal_text import safe
 from ..errors import SpecError, UsageError
 from ..units import DURATION_FORM, seconds, wrapped
-from . import completion
 from .exit_codes import FAILED
-from .option import Argument, Option
-
-Cwd = Annotated[Path, Option("--cwd", "-C", help="Folder of the Pulumi program.", file_okay=False, show_default=False)]
-Stack = Annotated[
-    str,
-    Option(
-        "--stack",
-        "-s",
-        help="Stack. Default: the selected stack.",
-        show_default=False,
-        autocompletion=completion.stacks,
-    ),
-]
-Name = Annotated[
-    str,
-    Option(
-        "--cluster",
-        "-c",
-        help="Cluster, or its id. Needed if the stack has more than one.",
-        show_default=False,
-        autocompletion=completion.clusters,
-    ),
-]
-Json = Annotated[bool, Option("--json", help="Print JSON.", show_default=False)]
-Hostname = Annotated[
-    str,
-    Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames),
-]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.", show_default=False)]
-
-
-class Format(StrEnum):
-    """How a command without a table prints its result."""
-
-    json = "json"
-
-
-class TableFormat(StrEnum):
-    """How a command prints its table."""
-
-    wide = "wide"
-    json = "json"
-
-
-_Format = Annotated[Format | None, Option("--output", "-o", help="`json` is the same as --json.", show_default=False)]
-_TableFormat = Annotated[
-    TableFormat | None,
-    Option(
-        "--output",
-        "-o",
-        help="`wide` prints all columns in full, `json` is the same as --json.",
-        show_default=False,
-    ),
-]
-
-
-def _common_options(names: Collection[str], wide: bool) -> list[inspect.Parameter]:
-    options = (
-        ("cwd", Cwd, Path()),
-        ("stack", Stack, ""),
-        ("cluster", Name, ""),
-        ("as_json", Json, False),
-        ("output", _TableFormat if wide else _Format, None),
-    )
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, annotation, default in options
-        if name in names
-    ]
-
-
-def with_common_options(command: Callable[..., None], names: Collection[str], wide: bool) -> Callable[..., None]:
-    """A command that takes a `ClusterQuery` first, as one that takes the options of these names last.
-
-    The options of a command are read from its signature, and there is no other way to share them between commands. With `wide`, the
-    command has a table that can be printed with all columns.
-    """
-    from .select import ClusterQuery  # the list of all commands needs no cluster
-
-    common_options = _common_options(names, wide)
-
-    @wraps(command)
-    def command_with_options(*args: Any, **options: Any) -> None:
-        common = {option.name: options.pop(option.name, option.default) for option in common_options}
-        form = common.pop("output", None)
-        as_json = common.pop("as_json", False) or form in (Format.json, TableFormat.json)
-        command(ClusterQuery(**common, as_json=as_json, wide=form is TableFormat.wide), *args, **options)
-
-    _, *parameters = inspect.signature(command).parameters.values()
-    command_with_options.__signature__ = inspect.Signature([*parameters, *common_options])  # type: ignore[attr-defined]
-    return command_with_options
 
 
 def print_result(text: str = "") -> None:
@@ -176,10 +79,7 @@ def ask_to_confirm(yes: bool, question: str, no_terminal: SpecError) -> None:
         return
     if not sys.stdin.isatty():
         raise no_terminal
-    import typer  # most commands ask nothing
-
-    try:
-        typer.confirm(question, abort=True, err=True)
-    except typer.Abort:
+    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print_message("Aborted.")
         sys.exit(FAILED)

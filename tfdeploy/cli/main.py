@@ -1,50 +1,87 @@
 """The `tfdeploy` command: how it is called, and what errors become."""
 
-import gc
 import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
-from .command_table import complete_function, completed_names, overview
+from . import completion
+from .command_table import overview
 from .exit_codes import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE
-from .usage_errors import arguments_in_order
 
-_NAME = "tfdeploy"
-_COMPLETION = "_TFDEPLOY_COMPLETE"
-"""The environment variable with which a shell asks for the completion of a word."""
-
-_ALLOCATIONS = 100_000
-"""Python looks for garbage after so many allocations instead of 700: most commands end before, and are 4 % faster."""
+if TYPE_CHECKING:
+    from .select import ClusterQuery
 
 
 def main() -> None:
     """Run a command. An error becomes a message and an exit code."""
-    gc.set_threshold(_ALLOCATIONS)
-    exit_with(_call, _NAME)
+    exit_with(call, "tfdeploy")
 
 
-def _call(arguments: Sequence[str]) -> object:
-    """Call a command. Typer, which takes longer to load than most commands take, is loaded where there are options to parse."""
-    completion = os.environ.get(_COMPLETION)
-    if completion == "complete_bash" and (names := completed_names(os.environ)) is not None:
-        return print(*names, sep="\n")
-    words = [] if completion else arguments_in_order(arguments)
-    if words in (["--help"], ["-h"]):
-        return sys.stdout.write(overview()) and None
-    if len(words) == 1 and (function := complete_function(words[0])):
-        return function()
-    from .typer_app import app, call
+def call(words: Sequence[str]) -> None:
+    """Call a command with its options. Those that select a cluster may stand before its name too."""
+    if completion.VARIABLE in os.environ:
+        print(*completion.candidates(words, os.environ[completion.VARIABLE]), sep="\n")
+        return
+    from .parser import top_parser
 
-    return call(app, _NAME, arguments)
+    given = top_parser().parse(words, has_remainder=True)
+    before = words[: len(words) - len(given.words)]
+    name, *rest = given.words or ["help"]
+    if given.debug:
+        os.environ["TFDEPLOY_DEBUG"] = "1"
+    if given.version or name == "version":
+        from .. import registry
+
+        print(f"tfdeploy {registry.versions().get('pulumi-tfdeploy', 'from source')}")
+    elif given.show_completion is not None:
+        print(completion.script(given.show_completion), end="")
+    elif given.install_completion is not None:
+        print(f"{completion.install(given.install_completion)} was changed. Start a new shell.")
+    elif given.help or (name == "help" and not rest):
+        print(overview(), end="")
+    elif name == "help":
+        _call_command(rest[0], ["--help"])
+    else:
+        _call_command(name, [*before, *rest])
+
+
+def _call_command(name: str, words: Sequence[str]) -> None:
+    from .parser import command_parser, find_command
+
+    verb = find_command(name)
+    parser, function = command_parser(verb, name)
+    options = vars(parser.parse(words, verb.runs_command))
+    if options.pop("debug"):
+        os.environ["TFDEPLOY_DEBUG"] = "1"
+    if verb.common:
+        function(_query(options), **options)
+    else:
+        function(**options)
+
+
+def _query(options: dict[str, Any]) -> "ClusterQuery":
+    """The common options, which are taken from these."""
+    from .select import ClusterQuery
+
+    form = options.pop("output", None)
+    return ClusterQuery(
+        options.pop("cwd", Path()),
+        options.pop("stack", ""),
+        options.pop("cluster", ""),
+        options.pop("as_json", False) or form == "json",
+        form == "wide",
+    )
 
 
 def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
     """Call a command of this name with the arguments of this process. An error becomes a message and an exit code."""
     _replace_unprintable()
     try:
-        code = command(sys.argv[1:])
+        command(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
@@ -57,8 +94,6 @@ def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
 
         print_message(f"{name}: {_message(error)}")
         sys.exit(_exit_code(error))
-    if isinstance(code, int) and code:
-        sys.exit(code)
 
 
 def _replace_unprintable() -> None:

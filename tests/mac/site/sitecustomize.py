@@ -42,7 +42,7 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 if sys.orig_argv[1:3] != ["-m", "pip"]:  # Pulumi asks pip for packages
     # Packages of others choose their code by the platform when they are imported.
-    for _package in ("boto3", "docker", "pulumi", "pulumi_aws", "pulumi_docker", "typer"):
+    for _package in ("boto3", "docker", "pulumi", "pulumi_aws", "pulumi_docker"):
         importlib.import_module(_package)
     sysconfig.get_config_vars()  # of this Python, which was built on Linux
     for _module, _names in _LINUX_ONLY.items():

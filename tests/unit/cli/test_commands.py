@@ -10,12 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
-from typer.main import get_command
-from typer.testing import CliRunner
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
+from tests.unit.cli.calling import invoke
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
@@ -23,7 +21,7 @@ from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
 from tfdeploy.cli import common, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
-from tfdeploy.cli.typer_app import app
+from tfdeploy.cli.completion import candidates
 from tfdeploy.errors import BackendError, NotFound, UsageError
 from tfdeploy.report.expected import ExpectedState, expected_state
 from tfdeploy.report.report import report
@@ -52,10 +50,10 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
 
     def calls(verb: str, *more: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, [verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
+        done = invoke([verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
         if isinstance(done.exception, Exception):
             raise done.exception
-        return done.exit_code, done.output
+        return done.exit_code, done.stdout + done.stderr
 
     return calls
 
@@ -137,7 +135,8 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
 
 
 def test_a_port_is_none_below_zero(call: Call) -> None:
-    assert call("port-forward", "--port", "-1")[0] == 2
+    with pytest.raises(UsageError, match="'-1' must be at least 0"):
+        call("port-forward", "--port", "-1")
 
 
 @pytest.mark.parametrize(("text", "ports"), [("8888", (8888, 8888)), ("9000:8888", (9000, 8888)), (":8888", (0, 8888))])
@@ -154,11 +153,11 @@ def test_what_is_not_a_port_is_refused(text: str) -> None:
 @pytest.mark.parametrize("verb", "logs explain restart exec port-forward".split())  # noqa: SIM905
 def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stands(monkeypatch, [])
-    command: Any = get_command(app)
-    found = command.commands[verb]
-    context = typer.Context(found)
-    context.params = {"cwd": str(tmp_path), "stack": "dev"}
-    assert [item.value for item in found.params[0].shell_complete(context, "wor")] == ["worker-0"]
+    words = [verb, "--cwd", str(tmp_path), "--stack", "dev"]
+    assert candidates(words, "wor") == ["worker-0"]
+    assert candidates([*words, "worker-0"], "wor") == []
+    assert candidates([*words[:3], "-s"], "") == ["dev"]
+    assert candidates([*words, "--cluster"], "mn") == ["mnist"]
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(

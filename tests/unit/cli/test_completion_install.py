@@ -1,4 +1,4 @@
-"""Shell completion is installed by one command."""
+"""Shell completion is installed by one command, in each shell."""
 
 import os
 import shutil
@@ -8,17 +8,40 @@ from pathlib import Path
 
 import pytest
 
-COMPLETES = """
+from tfdeploy.cli.completion import script
+from tfdeploy.errors import UsageError
+
+BASH = """
 tfdeploy --install-completion </dev/null && source ~/.bashrc
 COMP_WORDS=(tfdeploy stat) COMP_CWORD=1
 $(complete -p tfdeploy | sed 's/.*-F \\([^ ]*\\).*/\\1/') tfdeploy stat tfdeploy
 echo "completed: ${COMPREPLY[*]}"
 """
 
+ZSH = """
+tfdeploy --install-completion && tfdeploy --install-completion
+function compdef { }
+function compadd { print "completed: ${@[4,-1]}" }
+source ~/.zshrc
+words=(tfdeploy stat) CURRENT=2 PREFIX=stat
+_tfdeploy
+"""
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_one_command_installs_completion_for_bash(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize(("shell", "program"), [("bash", BASH), ("zsh", ZSH)])
+def test_one_command_installs_completion(shell: str, program: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {"HOME": str(tmp_path), "PATH": path, "XDG_STATE_HOME": str(tmp_path)}
-    done = subprocess.run(["bash", "-c", COMPLETES], env=env, capture_output=True, text=True, check=False)
-    assert "completed: status" in done.stdout, done.stdout + done.stderr
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": path, "XDG_STATE_HOME": str(tmp_path), "SHELL": f"/bin/{shell}"}
+    done = subprocess.run([shell, "-c", program], env=env, capture_output=True, text=True, check=False)
+    assert "completed: status\n" in done.stdout, done.stdout + done.stderr
+    (start_file,) = tmp_path.glob(".*rc")
+    assert start_file.read_text() == f'source "{tmp_path}/.local/share/tfdeploy/completion.{shell}"\n'
+
+
+def test_a_shell_without_completion_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    with pytest.raises(UsageError, match=r"tcsh has no completion\. Name one of bash, zsh, fish"):
+        script("")
+    assert "complete --command tfdeploy" in script("fish")

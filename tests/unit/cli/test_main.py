@@ -7,17 +7,14 @@ import sys
 from importlib.metadata import version
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
 
 import pytest
-from typer import rich_utils
-from typer.main import get_command
-from typer.testing import CliRunner
 
-from tfdeploy.cli.command_table import GROUPS, Verb, listed_names
+from tests.unit.cli.calling import invoke
+from tfdeploy.cli.command_table import BY_NAME, GROUPS, VERBS, Verb
 from tfdeploy.cli.exit_codes import EXIT_WORDS
-from tfdeploy.cli.typer_app import app
-from tfdeploy.errors import BackendError
+from tfdeploy.cli.parser import command_parser
+from tfdeploy.errors import BackendError, UsageError
 from tfdeploy.paths import make_private, state_folder
 
 NO_JSON = ("exec", "import-tfjob")
@@ -25,14 +22,11 @@ QUESTIONS = ("restart", "stop", "ls")
 """The verbs that ask before they act."""
 
 
-def verbs() -> dict[str, Any]:
-    command: Any = get_command(app)
-    found: dict[str, Any] = command.commands
-    return found
+LISTED = [verb.name for verb in VERBS if verb.is_listed]
 
 
-def options(verb: str) -> set[str]:
-    return {name for parameter in verbs()[verb].params for name in parameter.opts}
+def options(name: str) -> set[str]:
+    return {*command_parser(BY_NAME[name], name)[0].option_names()}
 
 
 @pytest.mark.parametrize(
@@ -51,29 +45,25 @@ def test_an_ascii_terminal_gets_replacements(encoding: dict[str, str]) -> None:
 
 
 def test_the_version_is_the_distributions() -> None:
-    done = CliRunner().invoke(app, ["--version"])
-    assert (done.exit_code, done.output) == (0, f"tfdeploy {version('pulumi-tfdeploy')}\n")
+    done = invoke(["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"tfdeploy {version('pulumi-tfdeploy')}\n")
 
 
-@pytest.mark.parametrize(
-    "verb", [verb for verbs_of_group in GROUPS.values() for verb in verbs_of_group], ids=attrgetter("name")
-)
+@pytest.mark.parametrize("verb", VERBS, ids=attrgetter("name"))
 def test_the_list_of_commands_has_the_first_line_of_each_help(verb: Verb) -> None:
-    assert str(verbs()[verb.name].help).split("\n")[0] == verb.summary
+    assert str(command_parser(verb, verb.name)[1].__doc__).splitlines()[0] == verb.summary
 
 
 def test_each_verb_is_in_one_group_of_the_help() -> None:
-    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+    shown = invoke(["--help"]).stdout
     places = [shown.index(f"\n{group} ") for group in GROUPS]
     assert places == sorted(places)
-    assert re.findall(r"^(?:\w+)? {2,}(\w\S*)  ", shown, re.MULTILINE) == listed_names()
-    assert len(listed_names()) <= 18
+    assert re.findall(r"^(?:\w+)? {2,}(\w\S*)  ", shown, re.MULTILINE) == LISTED
+    assert len(LISTED) <= 18
 
 
 def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> None:
-    texts = [
-        CliRunner().invoke(app, arguments, env={"COLUMNS": "80"}).output for arguments in ([], ["--help"], ["help"])
-    ]
+    texts = [invoke(arguments).stdout for arguments in ([], ["--help"], ["help"])]
     assert texts[0].strip() == texts[1].strip() == texts[2].strip()
     lines = texts[1].rstrip().splitlines()
     assert len(lines) <= 23, "the prompt is in the last line"
@@ -81,45 +71,45 @@ def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> No
     assert all(f"{code} {word}" in " ".join(texts[1].split()) for code, word in EXIT_WORDS.items())
 
 
-@pytest.mark.parametrize("width", ["60", "80", "120"])
-def test_the_help_of_a_command_is_wrapped_once(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment when it is imported
-    env = {"COLUMNS": width, "NO_COLOR": "1", "TERM": "dumb"}
-    for name in verbs():
-        shown = CliRunner().invoke(app, [name, "--help"], env=env).output.splitlines()
-        prose = [line.rstrip() for line in shown[: next(n for n, line in enumerate(shown) if line.startswith("╭"))]]
-        assert max(map(len, prose)) <= int(width)
-        for line, following in pairwise(prose[2:]):
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_help_of_a_command_is_wrapped_once(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name in BY_NAME:
+        help_text = command_parser(BY_NAME[name], name)[0].format_help()
+        prose = re.split(r"\n(?:positional arguments|options):\n", help_text)[0].splitlines()[1:]
+        assert max(map(len, prose)) <= width - 2
+        for line, following in pairwise(prose):
             if line.strip() and following.strip():
-                first = following.split()[0]
-                assert len(line) + 1 + len(first) >= int(width) - 1, (name, line, following)
+                assert len(line) + 1 + len(following.split()[0]) >= width - 2, (name, line, following)
 
 
 @pytest.mark.parametrize("alias", ["ps", "show"])
 def test_status_has_the_names_that_people_type(alias: str) -> None:
-    assert [verbs()[name].help for name in (alias, "status")] == [verbs()["status"].help] * 2
-    assert options(alias) == options("status")
-    assert verbs()[alias].hidden
+    assert BY_NAME[alias] is BY_NAME["status"]
+    assert alias not in LISTED
 
 
 def test_json_is_where_it_has_a_meaning_and_refused_elsewhere() -> None:
-    without = {verb for verb in verbs() if "--json" not in options(verb)}
-    assert without == set(NO_JSON)
+    assert {verb.name for verb in VERBS if "--json" not in options(verb.name)} == set(NO_JSON)
     for verb in NO_JSON:
-        assert CliRunner().invoke(app, [verb, "--json", "worker-0", "--", "ls"]).exit_code == 2
+        for words in ([verb, "--json", "worker-0", "--", "ls"], ["--json", verb, "worker-0", "--", "ls"]):
+            done = invoke(words)
+            assert isinstance(done.exception, UsageError)
+            assert str(done.exception).startswith(f"--json is not an option of `tfdeploy {verb}`.")
 
 
 def test_who_asks_takes_yes() -> None:
-    assert {verb for verb in verbs() if "--yes" in options(verb)} == set(QUESTIONS)
+    assert {verb.name for verb in VERBS if "--yes" in options(verb.name)} == set(QUESTIONS)
 
 
-def test_a_letter_has_one_meaning() -> None:
+def test_a_letter_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     meanings: dict[str, set[str]] = {}
-    for command in verbs().values():
-        for parameter in command.params:
-            for name in parameter.opts:
-                if len(name) == 2:
-                    meanings.setdefault(name, set()).add(next(opt for opt in parameter.opts if opt.startswith("--")))
+    for verb in VERBS:
+        help_text = command_parser(verb, verb.name)[0].format_help()
+        for name, letter in re.findall(r"(?m)^  (--[\w-]+)(?: \S+)?, (-\w)\b", help_text):
+            meanings.setdefault(letter, set()).add(name)
+    assert len(meanings) > 10
     assert {letter: names for letter, names in meanings.items() if len(names) > 1} == {}
 
 

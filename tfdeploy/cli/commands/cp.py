@@ -3,40 +3,30 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
 
 from ...agent.record.terminal_text import shown_text
 from ...errors import SpecError
 from ...units import counted, text_of_size
-from .. import completion
 from ..common import print_json, print_message, print_result
 from ..copy.destination import STDOUT, find_destination, refuse_in_source
 from ..copy.source import OpenSource, open_source, parse_source
 from ..copy.transfer import CopyResult, copy, copy_to_stdout
 from ..exit_codes import FAILED
-from ..option import Argument
+from ..parser import Parser
 from ..select import ClusterQuery
 
 _MAX_NAMES = 20
 """How many files that were not copied are named; JSON has all of them."""
 
 
-def cp(
-    query: ClusterQuery,
-    source: Annotated[
-        str,
-        Argument(
-            metavar="TASK:PATH|run:RUN/PATH",
-            help="File or folder of a task, or of a run's stored artifacts.",
-            show_default=False,
-            autocompletion=completion.sources,
-        ),
-    ],
-    dest: Annotated[
-        str,
-        Argument(metavar="DEST", help="Folder to copy into, or the new name; `-` for stdout.", show_default=False),
-    ],
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "File or folder of a task, or of a run's stored artifacts."
+    parser.add_argument("source", metavar="TASK:PATH|run:RUN/PATH", help=text)
+    parser.add_argument("dest", metavar="DEST", help="Folder to copy into, or the new name; `-` for stdout.")
+
+
+def cp(query: ClusterQuery, source: str, dest: str) -> None:
     """Copy files from a task, or from a stored run.
 
     In a task, PATH begins in the working directory of its program, in its train_dir (`worker-0:train_dir/…`), or at /. Of a run, its

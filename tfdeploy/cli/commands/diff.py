@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
@@ -13,21 +12,25 @@ from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
 from ...report.stored_progress import speed
 from ..common import print_json, print_result
-from ..option import Argument, Option
+from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from .report import ALL_PAGE_LINES, PAGE_LINES, write_page
 from .runs import collect_runs
 
 
-def diff(
-    query: ClusterQuery,
-    older: Annotated[str, Argument(help="Id of a run, or its beginning.", show_default="the run before")] = "",
-    newer: Annotated[str, Argument(help="Id of a later run.", show_default="the last run")] = "",
-    html: Annotated[
-        Path | None,
-        Option(help="File for a page with the curves of both runs over each other.", show_default=False),
-    ] = None,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    older, newer = (
+        "Id of a run, or its beginning. Default: the run before.",
+        "Id of a later run. Default: the last run.",
+    )
+    parser.add_argument("older", nargs="?", default="", metavar="OLDER", help=older)
+    parser.add_argument("newer", nargs="?", default="", metavar="NEWER", help=newer)
+    html = "File for a page with the curves of both runs over each other."
+    parser.add_argument("--html", type=Path, metavar="FILE", help=html)
+
+
+def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | None = None) -> None:
     """Compare two runs by results and arguments.
 
     Metrics, speed and numbers of tasks are compared too. `tfdeploy runs` shows the ids of runs. Arguments that differ have both values;

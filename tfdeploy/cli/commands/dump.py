@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
 from ...agent.run_state import RUNNING
 from ...agent.task_dump import PythonThread, TaskDump
 from ...backends.load import access
 from ...report.progress import Progress, rate_text, step_text
 from ...units import text_of_size
-from .. import completion
 from ..common import print_json, print_prose, print_result
-from ..option import Argument
 from ..output import print_table
+from ..parser import Parser
 from ..select import ClusterQuery, select_existing_cluster
 from .logs import select_tasks
 from .status import WatchedCluster
@@ -20,18 +19,13 @@ from .status import WatchedCluster
 _COLUMNS = ("hostname", "status", "step", "speed", "cpus", "memory")
 
 
-def dump(
-    query: ClusterQuery,
-    names: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[HOSTNAME|JOB]...",
-            help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
-            show_default=False,
-            autocompletion=completion.hostnames,
-        ),
-    ] = None,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks."
+    parser.add_argument("names", nargs="*", metavar="HOSTNAME|JOB", help=text)
+
+
+def dump(query: ClusterQuery, names: Sequence[str] = ()) -> None:
     """Show what each task does now, with Python stacks.
 
     That is its step, speed, processors and memory too. Launchers observe their programs for about a second, and stop nothing.

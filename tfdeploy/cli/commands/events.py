@@ -3,7 +3,6 @@
 import datetime
 import json
 from collections.abc import Sequence
-from typing import Annotated
 
 from ... import registry
 from ...agent.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
@@ -11,8 +10,8 @@ from ...agent.record.terminal_text import safe
 from ...agent.run_state import ENGINE_STARTING, LOST
 from ...report.events import describe, document, with_waits
 from ..common import print_json, print_message, print_result
-from ..option import Option
 from ..output import sleep_while_read
+from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, refuse_endless_wait, take_snapshot
 
@@ -20,10 +19,12 @@ _POLL_SECONDS = 0.5
 _LEAST_WIDTH = 12
 
 
-def events(
-    query: ClusterQuery,
-    follow: Annotated[bool, Option("--follow", "-f", help="Print new events until the run ends.")] = False,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    parser.add_argument("--follow", "-f", action="store_true", help="Print new events until the run ends.")
+
+
+def events(query: ClusterQuery, follow: bool = False) -> None:
     """Show the events of the current run.
 
     Each event has a reason. The list ends with what the engine reports now of tasks that do not run. With --json, the output is one

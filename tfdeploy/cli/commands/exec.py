@@ -3,39 +3,35 @@
 import os
 import shutil
 import sys
+from argparse import REMAINDER
 from collections.abc import Sequence
-from typing import Annotated
 
 from ...backends.load import access
 from ...errors import BackendError, SpecError
-from ..common import Hostname
-from ..option import Argument, Option
+from ..parser import Parser
 from ..select import ClusterQuery, select_existing_cluster
+
+
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    parser.add_argument("hostname", metavar="HOSTNAME", help="Task, such as worker-0.")
+    parser.add_argument("command", nargs=REMAINDER, metavar="COMMAND", help="Command and its arguments.")
+    machine = (
+        "Log in to an EC2 machine by ssh: HOSTNAME is its name, or a task on it. What follows -- are arguments of ssh."
+    )
+    parser.add_argument("--machine", action="store_true", help=machine)
+    parser.add_argument("--interactive", "-i", action="store_true", help="Connect stdin: always the case.")
+    terminal = "Require a terminal, which is used in any case if there is one."
+    parser.add_argument("--tty", "-t", action="store_true", dest="terminal", help=terminal)
 
 
 def exec_(
     query: ClusterQuery,
-    hostname: Hostname,
-    command: Annotated[
-        list[str] | None, Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
-    ] = None,
-    machine: Annotated[
-        bool,
-        Option(
-            "--machine",
-            help="Log in to an EC2 machine by ssh: HOSTNAME is its name, or a task on it. What follows -- are arguments of ssh.",
-            show_default=False,
-        ),
-    ] = False,
-    interactive: Annotated[
-        bool, Option("--interactive", "-i", help="Connect stdin: always the case.", show_default=False)
-    ] = False,
-    terminal: Annotated[
-        bool,
-        Option(
-            "--tty", "-t", help="Require a terminal, which is used in any case if there is one.", show_default=False
-        ),
-    ] = False,
+    hostname: str,
+    command: Sequence[str] = (),
+    machine: bool = False,
+    interactive: bool = False,
+    terminal: bool = False,
 ) -> None:
     """Run a command in a task.
 
@@ -44,7 +40,7 @@ def exec_(
     needed. With --machine, the host key is checked: EC2 has reported it.
     """
     del interactive
-    command = (command or [])[(command or [])[:1] == ["--"] :]
+    command = command[1:] if command[:1] == ["--"] else command
     if machine:
         _log_in(query, hostname, command)
     if not command or command[0].startswith("-"):

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
 from ...agent.record.terminal_text import safe
 from ...agent.run_state import SUCCEEDED
@@ -13,21 +12,20 @@ from ...report.diagnosis import LINES, Facts
 from ...report.events import stopped_steps
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
-from .. import completion
 from ..common import print_json, print_prose
 from ..exit_codes import FAILED
-from ..option import Argument
+from ..parser import Parser
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
 
 
-def explain(
-    query: ClusterQuery,
-    hostname: Annotated[
-        str, Argument(help="Task, such as ps-0.", show_default=False, autocompletion=completion.hostnames)
-    ] = "",
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    parser.add_argument("hostname", nargs="?", default="", metavar="HOSTNAME", help="Task, such as ps-0.")
+
+
+def explain(query: ClusterQuery, hostname: str = "") -> None:
     """Explain problems and how to fix them.
 
     Causes come before their consequences. The exit code is 0 if there is no problem, else 1.

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
 
@@ -12,16 +12,19 @@ from ...errors import SpecError, file_error
 from ...spec.cluster import cluster_spec
 from ...units import counted
 from ..common import print_message, print_result
-from ..option import Argument
+from ..parser import Parser
 from ..tfjob.conversion import API_VERSION, KIND, Conversion, convert
 from ..tfjob.program import program
 
 _BACKEND = "kubernetes"
 
 
-def import_tfjob(
-    file: Annotated[str, Argument(help="YAML of a TFJob; - for the standard input.")],
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    parser.add_argument("file", metavar="FILE", help="YAML of a TFJob; - for the standard input.")
+
+
+def import_tfjob(file: str) -> None:
     """Print the program that a TFJob becomes.
 
     It is `__main__.py` of a Pulumi project. Fields without a counterpart are comments in it.

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
 from ... import registry
 from ...agent.record.record import Record
@@ -19,10 +18,9 @@ from ...errors import NotFound, UsageError
 from ...registry import Entry
 from ...report.program_problems import is_noise
 from ...units import DURATION_FORM, seconds
-from .. import completion
 from ..common import print_message
-from ..option import Argument, Option
 from ..output import Writer, line_writer, sleep_while_read
+from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
 
@@ -63,35 +61,41 @@ class LineFilter:
         return sorted((line for tail in tails.values() for line in tail), key=lambda line: line.at)
 
 
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    names = "Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks."
+    parser.add_argument("names", nargs="*", metavar="HOSTNAME|JOB|CONTAINER", help=names)
+    parser.add_argument("--follow", "-f", action="store_true", help="Print new lines until the run ends.")
+    since = "Only lines since then, such as 10m or 2026-11-21T04:12."
+    parser.add_argument("--since", default="", metavar="TIME", help=since)
+    grep = "Only lines that match this regular expression."
+    parser.add_argument("--grep", default="", metavar="PATTERN", help=grep)
+    parser.add_argument("--stderr", action="store_true", help="Only lines of stderr.")
+    parser.add_argument("--previous", "-p", action="store_true", help="Lines of the previous attempt.")
+    tail = "Only the last lines of each task."
+    parser.add_argument("--tail", "-n", type=whole_number(least=0), metavar="N", help=tail)
+    save = "Write to this file. The log of a single task is written without prefixes."
+    parser.add_argument("--save", type=Path, metavar="FILE", help=save)
+    run = "Id of an earlier run. Default: the current run."
+    parser.add_argument("--run", default="", help=run)
+    parser.add_argument("--timestamps", action="store_true", help="Begin each line with its time (UTC).")
+    quiet = "Without the lines that TensorFlow prints at each start."
+    parser.add_argument("--quiet", "-q", action="store_true", help=quiet)
+
+
 def logs(
     query: ClusterQuery,
-    names: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[HOSTNAME|JOB|CONTAINER]...",
-            help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
-            show_default=False,
-            autocompletion=completion.hostnames,
-        ),
-    ] = None,
-    follow: Annotated[bool, Option("--follow", "-f", help="Print new lines until the run ends.")] = False,
-    since: Annotated[str, Option(help="Only lines since then, such as 10m or 2026-11-21T04:12.")] = "",
-    grep: Annotated[str, Option(help="Only lines that match this regular expression.")] = "",
-    stderr: Annotated[bool, Option("--stderr", help="Only lines of stderr.")] = False,
-    previous: Annotated[bool, Option("--previous", "-p", help="Lines of the previous attempt.")] = False,
-    tail: Annotated[int | None, Option("--tail", "-n", min=0, help="Only the last lines of each task.")] = None,
-    save: Annotated[
-        Path | None,
-        Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
-    ] = None,
-    run: Annotated[str, Option(help="Id of an earlier run.", show_default="the current run")] = "",
-    timestamps: Annotated[
-        bool, Option("--timestamps", help="Begin each line with its time (UTC).", show_default=False)
-    ] = False,
-    quiet: Annotated[
-        bool,
-        Option("--quiet", "-q", help="Without the lines that TensorFlow prints at each start.", show_default=False),
-    ] = False,
+    names: Sequence[str] = (),
+    follow: bool = False,
+    since: str = "",
+    grep: str = "",
+    stderr: bool = False,
+    previous: bool = False,
+    tail: int | None = None,
+    save: Path | None = None,
+    run: str = "",
+    timestamps: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Show the log lines of tasks, oldest first.
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from ... import registry
 from ...backends.base import GONE
@@ -15,10 +15,10 @@ from ...outputs import CostSummary
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import dollars, moment
-from ..common import Yes, print_json, print_message, print_result
-from ..option import Option
+from ..common import print_json, print_message, print_result
 from ..output import print_table
 from ..parallel import call_in_parallel
+from ..parser import Parser, add_yes
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot
 
@@ -72,19 +72,23 @@ class ClusterSummary:
         }
 
 
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    everything = "Also clusters that no longer exist."
+    parser.add_argument("--all", "-a", action="store_true", dest="everything", help=everything)
+    leftovers = "Show resources that belong to no stack."
+    parser.add_argument("--leftovers", action="store_true", dest="only_leftovers", help=leftovers)
+    delete = "With --leftovers: delete them, after confirmation."
+    parser.add_argument("--delete", action="store_true", help=delete)
+    add_yes(parser)
+
+
 def ls(
     query: ClusterQuery,
-    everything: Annotated[
-        bool,
-        Option("--all", "-a", help="Also clusters that no longer exist.", show_default=False),
-    ] = False,
-    only_leftovers: Annotated[
-        bool, Option("--leftovers", help="Show resources that belong to no stack.", show_default=False)
-    ] = False,
-    delete: Annotated[
-        bool, Option("--delete", help="With --leftovers: delete them, after confirmation.", show_default=False)
-    ] = False,
-    yes: Yes = False,
+    everything: bool = False,
+    only_leftovers: bool = False,
+    delete: bool = False,
+    yes: bool = False,
 ) -> None:
     """Show all your clusters, or what belongs to no stack.
 

@@ -1,13 +1,13 @@
 """`tfdeploy options`: the arguments of `TensorFlowCluster`."""
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ...errors import NotFound
 from ...units import wrapped
 from ..common import print_json, print_result
-from ..option import Argument
 from ..output import screen_width
+from ..parser import Parser
 from ..select import ClusterQuery
 
 if TYPE_CHECKING:
@@ -17,10 +17,13 @@ _WIDTH = 100
 """The width where there is no terminal."""
 
 
-def options(
-    query: ClusterQuery,
-    word: Annotated[str, Argument(help="Show only arguments with this word in their name.")] = "",
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "Show only arguments with this word in their name."
+    parser.add_argument("word", nargs="?", default="", metavar="WORD", help=text)
+
+
+def options(query: ClusterQuery, word: str = "") -> None:
     """Show the arguments of a `TensorFlowCluster`.
 
     They are listed with their types, defaults and meaning.

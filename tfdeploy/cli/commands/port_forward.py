@@ -4,7 +4,6 @@ import re
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
 
 from ...agent.run_state import TENSORBOARD
 from ...backends.base import Route
@@ -12,9 +11,8 @@ from ...backends.load import access
 from ...backends.port_forward import LOOPBACK, Forward
 from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry
-from .. import completion
 from ..common import print_json, print_message, print_result
-from ..option import Argument, Option
+from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 
@@ -24,28 +22,18 @@ _LARGEST_PORT = 65535
 _BEGIN_OF_PORT = tuple("0123456789:-")
 
 
-def port_forward(
-    query: ClusterQuery,
-    names: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[HOSTNAME… | HOSTNAME [LOCAL:]PORT…]",
-            help="Tasks, of which the ports of TensorFlow and TensorBoard are forwarded; or a task and its ports, such as 8888, "
-            "9000:8888, or :8888 for a free one here. Default: TensorBoard.",
-            show_default=False,
-            autocompletion=completion.hostnames,
-        ),
-    ] = None,
-    port: Annotated[
-        int,
-        Option(
-            help="Port on this computer, for one task.",
-            show_default="the task's port, or a free one",
-            min=0,
-            max=_LARGEST_PORT,
-        ),
-    ] = 0,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    names = (
+        "Tasks, of which the ports of TensorFlow and TensorBoard are forwarded; or a task and its ports, such as 8888, 9000:8888, or "
+        ":8888 for a free one here. Default: TensorBoard."
+    )
+    parser.add_argument("names", nargs="*", metavar="HOSTNAME|PORT", help=names)
+    port = "Port on this computer, for one task. Default: the task's port, or a free one."
+    parser.add_argument("--port", type=whole_number(0, _LARGEST_PORT), default=0, help=port)
+
+
+def port_forward(query: ClusterQuery, names: Sequence[str] = (), port: int = 0) -> None:
     """Forward ports of this computer to tasks until Ctrl-C.
 
     The forwarded ports listen on the loopback interface only, and refuse programs of other users (on Linux). The data uses the

@@ -3,13 +3,13 @@
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ...errors import BackendError
 from ...registry import Entry
 from ...report.run_history import run_facts
 from ..common import print_json, print_message, print_result
-from ..option import Option
+from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
 
@@ -20,12 +20,17 @@ PAGE_LINES, ALL_PAGE_LINES = 20_000, 200_000
 """How many lines of each task, from the end, are read for the curves, and how many of all tasks."""
 
 
-def report(
-    query: ClusterQuery,
-    save: Annotated[Path, Option(help="File to write. Default: CLUSTER.html.", show_default=False)] = Path(),
-    live: Annotated[bool, Option("--serve", help="Serve a live page on this computer until Ctrl-C.")] = False,
-    port: Annotated[int, Option(help="Port of --serve; 0 chooses a free one.", min=0, max=65535)] = 0,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    save = "File to write. Default: CLUSTER.html."
+    parser.add_argument("--save", type=Path, default=Path(), metavar="FILE", help=save)
+    serve = "Serve a live page on this computer until Ctrl-C."
+    parser.add_argument("--serve", action="store_true", dest="live", help=serve)
+    port = "Port of --serve. Default: 0, a free one."
+    parser.add_argument("--port", type=whole_number(0, 65535), default=0, help=port)
+
+
+def report(query: ClusterQuery, save: Path = Path(), live: bool = False, port: int = 0) -> None:
     """Write an HTML page about the cluster.
 
     It has the tables, endpoints, a timeline, curves, the last log lines and what was submitted, and opens without a network.

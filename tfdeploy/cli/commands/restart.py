@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 from ...backends.load import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
-from ..common import Hostname, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..heal_plan import HealPlan, heal_plan
-from ..option import Option
+from ..parser import Parser, add_yes
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..select import ClusterQuery, select_clusters, select_existing_cluster
 from ..snapshot import take_snapshot
@@ -18,25 +17,24 @@ from ..snapshot import take_snapshot
 _REFRESH = "--refresh"
 
 
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    parser.add_argument("hostname", nargs="?", default="", metavar="HOSTNAME", help="Task, such as worker-0.")
+    without_data = "Delete the volumes that only this task mounts."
+    parser.add_argument("--without-data", action="store_true", help=without_data)
+    lost = "Restore the lost tasks, controllers and machines of the stack; with a machine, start its tasks on others."
+    parser.add_argument("--lost", action="store_true", help=lost)
+    parser.add_argument("--dry-run", action="store_true", help="Only print what --lost would restore.")
+    add_yes(parser)
+
+
 def restart(
     query: ClusterQuery,
-    hostname: Hostname = "",
-    without_data: Annotated[
-        bool,
-        Option("--without-data", help="Delete the volumes that only this task mounts.", show_default=False),
-    ] = False,
-    lost: Annotated[
-        bool,
-        Option(
-            "--lost",
-            help="Restore the lost tasks, controllers and machines of the stack; with a machine, start its tasks on others.",
-            show_default=False,
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Only print what --lost would restore.", show_default=False)
-    ] = False,
-    yes: Yes = False,
+    hostname: str = "",
+    without_data: bool = False,
+    lost: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
 ) -> None:
     """Restart a task, or restore what is lost.
 

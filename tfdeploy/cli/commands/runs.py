@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 from ... import registry
 from ...agent.record.record import Record
@@ -14,9 +13,9 @@ from ...paths import cluster_folder
 from ...registry import Entry
 from ...report.run_history import StoredRun, columns, outcome_of, summaries
 from ..common import print_json, print_message, print_result
-from ..option import Option
 from ..output import print_table
 from ..parallel import call_in_parallel
+from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
 
@@ -27,12 +26,13 @@ _METRIC_SECONDS = 10.0
 """Time limit of reading the metrics of all runs. What was read is stored, so that the next call continues."""
 
 
-def runs(
-    query: ClusterQuery,
-    everything: Annotated[
-        bool, Option("--all", "-a", help="The runs of all clusters of this computer.", show_default=False)
-    ] = False,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "The runs of all clusters of this computer."
+    parser.add_argument("--all", "-a", action="store_true", dest="everything", help=text)
+
+
+def runs(query: ClusterQuery, everything: bool = False) -> None:
     """Show the runs of a cluster, the newest first.
 
     They are shown after `pulumi destroy` too, as long as the record is there.

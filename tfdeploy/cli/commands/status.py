@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from ... import registry
 from ...agent.files import write_whole
@@ -24,8 +24,8 @@ from ...report.stored_progress import stored_progress
 from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
 from ..common import has_colours, print_json, print_message, print_result, print_styled
-from ..option import Option
 from ..output import cluster_tables, screen_width, sleep_while_read, wide_tables
+from ..parser import Parser
 from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
 
@@ -244,15 +244,13 @@ def _index(hostname: str) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def status(
-    query: ClusterQuery,
-    watch: Annotated[
-        bool,
-        Option(
-            "--watch", "-w", help="Update the tables and the training's progress until the run ends or q is pressed."
-        ),
-    ] = False,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "Update the tables and the training's progress until the run ends or q is pressed."
+    parser.add_argument("--watch", "-w", action="store_true", help=text)
+
+
+def status(query: ClusterQuery, watch: bool = False) -> None:
     """Show tasks, machines, and how good and far the run is.
 
     `tfdeploy ps` and `tfdeploy show` are the same command. With -o wide it also shows containers (on `local` processes) and addresses.

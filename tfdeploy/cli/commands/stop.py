@@ -9,7 +9,8 @@ from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ...report.diagnosis import after_stop
 from ...units import text_of_number
-from ..common import Yes, ask_to_confirm, print_json, print_message, print_prose
+from ..common import ask_to_confirm, print_json, print_message, print_prose
+from ..parser import Parser, add_yes
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import Snapshot, take_snapshot
 
@@ -18,7 +19,12 @@ _MARGIN_SECONDS = 60.0
 """A task has ended so long after its `stop_grace_period`, with its whole output in the record."""
 
 
-def stop(query: ClusterQuery, yes: Yes = False) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    add_yes(parser)
+
+
+def stop(query: ClusterQuery, yes: bool = False) -> None:
     """Stop the training. The cluster remains.
 
     Tasks get SIGTERM, and SIGKILL after `stop_grace_period`. Machines, volumes, checkpoints, logs and TensorBoard remain. A stopped run

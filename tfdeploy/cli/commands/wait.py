@@ -2,12 +2,11 @@
 
 import sys
 import time
-from typing import Annotated
 
 from ... import registry
 from ..common import parse_timeout, print_json, print_message
 from ..exit_codes import FAILED, TIMED_OUT
-from ..option import Option
+from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import refuse_endless_wait, take_snapshot
 from .status import to_dict
@@ -16,10 +15,13 @@ _POLL_SECONDS = 0.5
 _SUCCEEDED = "succeeded"
 
 
-def wait(
-    query: ClusterQuery,
-    timeout: Annotated[str, Option(help="Time limit, such as 10m.", show_default="no limit")] = "",
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    """Its options and arguments."""
+    text = "Time limit, such as 10m. Default: no limit."
+    parser.add_argument("--timeout", default="", metavar="DURATION", help=text)
+
+
+def wait(query: ClusterQuery, timeout: str = "") -> None:
     """Wait for the end of the run.
 
     The exit code is 0 if the run succeeded, 1 if it did not, 3 if the cluster no longer exists, and 5 if the run has not ended within

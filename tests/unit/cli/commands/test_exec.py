@@ -5,12 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.clusters import cluster_ref
+from tests.unit.cli.calling import invoke
 from tfdeploy.cli.commands import exec as exec_command
 from tfdeploy.cli.select import ClusterQuery
-from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import SpecError
 
 
@@ -39,14 +38,14 @@ def test_options_after_the_task_belong_to_the_command(
     executed: list[Any], command: list[str], dashes: list[str], tmp_path: Path
 ) -> None:
     options = ["--cwd", str(tmp_path), "-i", "--cluster", "mnist"]
-    done = CliRunner().invoke(app, ["exec", *options, "worker-0", *dashes, *command])
-    assert done.exit_code == 0, done.output
+    done = invoke(["exec", *options, "worker-0", *dashes, *command])
+    assert done.exit_code == 0, done.stdout
     assert executed == [("mnist", "worker-0", command)]
 
 
 @pytest.mark.parametrize("command", [["--cluster", "mnist", "--", "ls"], ["--"]])
 def test_an_option_of_ours_after_the_task_is_refused(executed: list[Any], command: list[str]) -> None:
-    done = CliRunner().invoke(app, ["exec", "worker-0", *command])
+    done = invoke(["exec", "worker-0", *command])
     assert isinstance(done.exception, SpecError)
     assert "Use: tfdeploy exec [OPTIONS] worker-0 -- COMMAND." in str(done.exception)
     assert executed == []

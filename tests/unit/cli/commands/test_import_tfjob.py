@@ -6,12 +6,11 @@ from typing import Any
 import pulumi
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import tfdeploy
 from tests.pages import ROOT, blocks
 from tests.unit.cases import check_golden
-from tfdeploy.cli.typer_app import app
+from tests.unit.cli.calling import invoke
 from tfdeploy.errors import SpecError
 
 PAGE = ROOT / "docs/coming-from/tfjob.md"
@@ -19,7 +18,10 @@ FILE = Path(__file__).parents[1] / "tfjob/dist_mnist.yaml"
 
 
 def printed(file: Path) -> Any:
-    return CliRunner().invoke(app, ["import-tfjob", str(file)], catch_exceptions=False)
+    result = invoke(["import-tfjob", str(file)])
+    if result.exception:
+        raise result.exception
+    return result
 
 
 def test_a_program_reads_as_reviewed() -> None:

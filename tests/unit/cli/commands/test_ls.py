@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
+from tests.unit.cli.calling import invoke
 from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import registry
@@ -18,7 +18,6 @@ from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
-from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import Unreachable
 from tfdeploy.report.expected import expected_state
 
@@ -69,7 +68,7 @@ def gone() -> ObservedState:
 
 
 def call(*options: str) -> tuple[str, str]:
-    done = CliRunner().invoke(app, ["ls", *options])
+    done = invoke(["ls", *options])
     assert done.exit_code == 0, done.exception
     return done.stdout, done.stderr
 

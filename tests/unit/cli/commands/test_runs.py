@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
+from tests.unit.cli.calling import invoke
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.commands import runs
-from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.report.expected import expected_state
 
@@ -49,7 +48,7 @@ def add(folder: Path, at: float, accuracy: str, **args: Any) -> str:
 
 
 def call(*options: str, verb: str = "runs") -> tuple[str, str]:
-    done = CliRunner().invoke(app, [verb, *options])
+    done = invoke([verb, *options])
     assert done.exit_code == 0, done.exception
     return done.stdout, done.stderr
 
@@ -113,14 +112,14 @@ def test_diff_compares_the_last_two_runs_or_the_given_ones(state_folder: Path) -
     assert compared() == (ids[1], ids[2])
     assert compared(ids[0]) == (ids[0], ids[2])
     assert compared(ids[0][:6], ids[1][:6]) == (ids[0], ids[1])
-    done = CliRunner().invoke(app, ["diff", "zzz"])
+    done = invoke(["diff", "zzz"])
     assert isinstance(done.exception, NotFound)
     assert str(done.exception) == f"p/dev/mnist has no other run 'zzz'. Its runs are: {ids[0]}, {ids[1]}."
 
 
 def test_diff_needs_two_runs(state_folder: Path) -> None:
     add(Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record", 1_000.0, "0.9")
-    done = CliRunner().invoke(app, ["diff"])
+    done = invoke(["diff"])
     assert str(done.exception) == "p/dev/mnist has fewer than two runs."
 
 
@@ -156,6 +155,6 @@ def test_diff_has_the_speed_and_a_page_with_both_curves(state_folder: Path) -> N
     assert ["steps/s", "1", "2"] in table
     text = page(state_folder)
     assert all(words in text for words in ("older: worker-0", "newer: worker-0", "Loss", "env LR"))
-    done = CliRunner().invoke(app, ["diff", "--html", str(state_folder / "missing" / "page.html")])
+    done = invoke(["diff", "--html", str(state_folder / "missing" / "page.html")])
     assert isinstance(done.exception, BackendError)
     assert str(done.exception).endswith("No such file or directory. Use another file: --html FILE.")

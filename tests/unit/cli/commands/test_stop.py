@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
+from tests.unit.cli.calling import invoke
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
@@ -19,7 +19,6 @@ from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import stop
-from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound, SpecError
 from tfdeploy.report.expected import expected_state
 
@@ -42,7 +41,7 @@ class Stage:
         self._patch.setattr(stop, "access", lambda backend: access)
 
     def call(self, *options: str) -> Any:
-        done = CliRunner().invoke(app, ["stop", "--cwd", str(self.folder), "--stack", "dev", *options])
+        done = invoke(["stop", "--cwd", str(self.folder), "--stack", "dev", *options])
         if isinstance(done.exception, Exception):
             raise done.exception
         return done

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.clusters import ID
+from tests.unit.cli.calling import Result, invoke
 from tests.unit.cli.commands.test_runs import add, entry
 from tfdeploy.agent.launch.archive import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.agent.record.record import Record
+from tfdeploy.cli.completion import candidates
 from tfdeploy.cli.copy.source import RunPath, TaskPath, parse_source
-from tfdeploy.cli.typer_app import app
 from tfdeploy.errors import BackendError, NotFound, SpecError
 
 OTHER = "bbbbbbbbbb"
@@ -57,8 +57,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> Result:
-    done = CliRunner().invoke(app, ["cp", *arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
+    done = invoke(["cp", *arguments])
+    if done.exception:
         raise done.exception
     return done
 
@@ -151,9 +151,7 @@ def test_what_is_left_out_is_named_and_the_exit_code_is_that_of_a_failure(runs: 
 @pytest.mark.parametrize(("begin", "completed"), [("wor", "worker-0:\nworker-1:"), ("run:", "")])
 def test_tasks_and_runs_are_completed(runs: list[str], program: Path, begin: str, completed: str) -> None:
     expected = completed.split() or [f"run:{name}/" for name in runs]
-    words = {"COMP_WORDS": f"tfdeploy cp {begin}", "COMP_CWORD": "2", "_TFDEPLOY_COMPLETE": "complete_bash"}
-    output = CliRunner().invoke(app, [], env=words, prog_name="tfdeploy").output
-    assert sorted(output.split()) == sorted(expected)
+    assert sorted(candidates(["cp"], begin)) == sorted(expected)
 
 
 def test_a_link_among_artifacts_does_not_lead_to_other_files(runs: list[str], program: Path) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
 
-from tfdeploy.cli import tfrun, typer_app
-from tfdeploy.cli.run import command
+from tests.unit.cli.calling import invoke
+from tfdeploy.cli import tfrun
+from tfdeploy.cli.command_table import BY_NAME
+from tfdeploy.cli.commands import run as run_command
+from tfdeploy.cli.parser import command_parser
 from tfdeploy.cli.run.arguments import RunRequest, Share
 from tfdeploy.cli.run.session import Outcome
 
@@ -28,11 +29,10 @@ def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch
         asked.extend([call, request, is_verbose])
         return Outcome(0, None)
 
-    monkeypatch.setattr(command, "_run", run)
-    done = CliRunner().invoke(
-        tfrun.app, [*given, "--code=", "--on=docker", "--", "python", "train.py", "-w", "{task_index}"]
-    )
-    assert done.exit_code == 0, done.output
+    monkeypatch.setattr(run_command, "_run", run)
+    words = [*given, "--code=", "--on=docker", "--", "python", "train.py", "-w", "{task_index}"]
+    done = invoke(words, tfrun.call)
+    assert done.exit_code == 0, done
     call, request, is_verbose = asked
     assert request.workers == Share(2, 1.5, "512", 1)
     assert request.ps == Share(1, 0.5, "256", 3)
@@ -41,9 +41,8 @@ def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch
 
 
 def test_the_letters_are_not_tfdeploys() -> None:
-    group: Any = get_command(typer_app.app)
-    letters = {name for parameter in group.commands["run"].params for name in parameter.opts if len(name) < 4}
-    assert letters == {"-e"}
+    names = command_parser(BY_NAME["run"], "run")[0].option_names()
+    assert {name for name in names if not name.startswith("--")} == {"-e", "-h"}
 
 
 def test_it_is_installed() -> None:

@@ -4,86 +4,89 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable
+from argparse import REMAINDER
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Any
 
 from ... import registry
 from ...agent.record.terminal_text import safe
 from ...errors import BundleError, EmptyBundle, SpecError, UsageError
 from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
-from ..commands.status import to_dict
 from ..common import parse_timeout, print_json, print_message
 from ..exit_codes import FAILED
-from ..option import Argument, Option
 from ..output import prefix
+from ..parser import Parser, number, whole_number
+from ..run.arguments import RunRequest, Share, arguments, configuration
+from ..run.session import Abandoned, Outcome, Session, remove_cluster
+from ..run.stack import Call, home, stored_call
+from ..run.terminal import Terminal
+from ..run.terminal_relay import HERE
 from ..snapshot import LogLine, Snapshot
-from .arguments import RunRequest, Share, arguments, configuration
-from .session import Abandoned, Outcome, Session, remove_cluster
-from .stack import Call, home, stored_call
-from .terminal import Terminal
-from .terminal_relay import HERE
+from .status import to_dict
 
 _STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
-_Count = Annotated[int, Option("--workers", help="Number of workers.")]
-_Ps = Annotated[int, Option("--ps", help="Number of parameter servers.")]
-_GpusW = Annotated[int, Option("--worker-gpus", help="GPUs per worker.")]
-_GpusS = Annotated[int, Option("--ps-gpus", help="GPUs per parameter server.")]
-_CpusW = Annotated[float, Option("--worker-cpus", help="CPUs reserved per worker.")]
-_CpusS = Annotated[float, Option("--ps-cpus", help="CPUs reserved per parameter server.")]
-_MEMORY = "Memory limit per {}, such as 2GiB. A number without a unit is in megabytes."
-_MemoryW = Annotated[str, Option("--worker-memory", help=_MEMORY.format("worker"), show_default=False)]
-_MemoryS = Annotated[str, Option("--ps-memory", help=_MEMORY.format("parameter server"), show_default=False)]
-_Volumes = Annotated[list[str] | None, Option("--volume", help="Mount SRC:DST[:ro] in each task. Can be repeated.")]
-_Env = Annotated[
-    list[str] | None, Option("-e", "--env", help="Environment variable NAME=VALUE of each task. Can be repeated.")
-]
-_Settings = Annotated[
-    list[str] | None,
-    Option("--set", help="Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."),
-]
-_On = Annotated[str, Option("--on", help="Backend: local, docker, ec2 or kubernetes.")]
-_Image = Annotated[str, Option(help="Image of all tasks.", show_default=False)]
-_Code = Annotated[str, Option(help="Folder that is copied to each task as its working directory; '' for none.")]
-_Here = Annotated[bool, Option("--here", help="Run worker 0 in this terminal (only --on local).", show_default=False)]
-_StackName = Annotated[str, Option("--name", help="Name of this run's stack.", show_default="run-…")]
-_Keep = Annotated[bool, Option("--keep", help="Keep the cluster after the run.", show_default=False)]
-_Wait = Annotated[
-    str,
-    Option("--timeout", "--wait", help="Time limit of the run, such as 2h; then exit with 5.", show_default="no limit"),
-]
-_Remove = Annotated[str, Option(help="Remove the cluster of an earlier run, by name.", show_default=False)]
-_AsJson = Annotated[bool, Option("--json", help="Print JSON at the end; log lines go to stderr.", show_default=False)]
-_Verbose = Annotated[bool, Option("--verbose", help="Show the output of Pulumi.", show_default=False)]
-_Command = Annotated[list[str] | None, Argument(metavar="[--] COMMAND...", show_default=False)]
+
+def add_arguments(parser: Parser, other_names: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
+    """Its options and arguments; `other_names` has more names of options."""
+
+    def option(name: str, text: str, **settings: Any) -> None:
+        parser.add_argument(name, *other_names.get(name, ()), help=text, **settings)
+
+    option("--workers", "Number of workers. Default: 1.", type=whole_number(), default=1)
+    option("--ps", "Number of parameter servers. Default: 0.", type=whole_number(), default=0)
+    for job, task in (("worker", "worker"), ("ps", "parameter server")):
+        option(f"--{job}-gpus", f"GPUs per {task}. Default: 0.", type=whole_number(), default=0)
+        option(f"--{job}-cpus", f"CPUs reserved per {task}. Default: 0.", type=number, default=0.0)
+        memory = f"Memory limit per {task}, such as 2GiB. A number without a unit is in megabytes."
+        option(f"--{job}-memory", memory, default="", metavar="SIZE")
+    option("--volume", "Mount SRC:DST[:ro] in each task. Can be repeated.", action="append")
+    environment = "Environment variable NAME=VALUE of each task. Can be repeated."
+    parser.add_argument("--env", "-e", action="append", help=environment)
+    settings = "Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."
+    option("--set", settings, action="append", dest="settings")
+    option("--on", f"Backend: local, docker, ec2 or kubernetes. Default: {DEFAULT_BACKEND}.", default=DEFAULT_BACKEND)
+    option("--image", "Image of all tasks.", default="")
+    code = "Folder that is copied to each task as its working directory; '' for none. Default: the current folder."
+    option("--code", code, default=".", metavar="FOLDER")
+    option("--here", "Run worker 0 in this terminal (only --on local).", action="store_true", dest="in_terminal")
+    option("--name", "Name of this run's stack. Default: run-…", default="")
+    option("--keep", "Keep the cluster after the run.", action="store_true")
+    wait = "Time limit of the run, such as 2h; then exit with 5. Default: no limit."
+    parser.add_argument("--timeout", "--wait", default="", dest="wait", metavar="DURATION", help=wait)
+    option("--remove", "Remove the cluster of an earlier run, by name.", default="", metavar="NAME")
+    option("--json", "Print JSON at the end; log lines go to stderr.", action="store_true", dest="as_json")
+    option("--verbose", "Show the output of Pulumi.", action="store_true")
+    parser.add_argument("command", nargs=REMAINDER, metavar="COMMAND", help="The command of each task.")
 
 
 def run(
-    command: _Command = None,
-    workers: _Count = 1,
-    ps: _Ps = 0,
-    worker_gpus: _GpusW = 0,
-    ps_gpus: _GpusS = 0,
-    worker_cpus: _CpusW = 0.0,
-    ps_cpus: _CpusS = 0.0,
-    worker_memory: _MemoryW = "",
-    ps_memory: _MemoryS = "",
-    volume: _Volumes = None,
-    env: _Env = None,
-    settings: _Settings = None,
-    on: _On = DEFAULT_BACKEND,
-    image: _Image = "",
-    code: _Code = ".",
-    in_terminal: _Here = False,
-    name: _StackName = "",
-    keep: _Keep = False,
-    wait: _Wait = "",
-    remove: _Remove = "",
-    as_json: _AsJson = False,
-    verbose: _Verbose = False,
+    command: Sequence[str] = (),
+    workers: int = 1,
+    ps: int = 0,
+    worker_gpus: int = 0,
+    ps_gpus: int = 0,
+    worker_cpus: float = 0.0,
+    ps_cpus: float = 0.0,
+    worker_memory: str = "",
+    ps_memory: str = "",
+    volume: Sequence[str] | None = None,
+    env: Sequence[str] | None = None,
+    settings: Sequence[str] | None = None,
+    on: str = DEFAULT_BACKEND,
+    image: str = "",
+    code: str = ".",
+    in_terminal: bool = False,
+    name: str = "",
+    keep: bool = False,
+    wait: str = "",
+    remove: str = "",
+    as_json: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Run a command on a new cluster, and remove it.
 
@@ -93,10 +96,8 @@ def run(
     if remove:
         remove_cluster(stored_call(remove), verbose)
         return
-    if not command:
-        raise UsageError("COMMAND: write it after --. `tfdeploy run --help` lists the options.")
     request = RunRequest(
-        command=command,
+        command=_command(command),
         workers=Share(workers, worker_cpus, worker_memory, worker_gpus),
         ps=Share(ps, ps_cpus, ps_memory, ps_gpus),
         backend=on,
@@ -111,6 +112,13 @@ def run(
     call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
     is_verbose = verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
     sys.exit(_run(call, request, parse_timeout(wait), is_verbose, as_json).code)
+
+
+def _command(words: Sequence[str]) -> Sequence[str]:
+    command = words[1:] if words[:1] == ["--"] else words
+    if not command:
+        raise UsageError("COMMAND: write it after --. `tfdeploy run --help` lists the options.")
+    return command
 
 
 def _run(call: Call, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:

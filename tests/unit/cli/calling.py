@@ -1,0 +1,52 @@
+"""The `tfdeploy` command, called in this process."""
+
+import io
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
+import pytest
+
+from tfdeploy.cli import main
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call came to."""
+
+    exit_code: int
+    stdout_bytes: bytes
+    stderr: str
+    exception: Exception | None
+
+    @property
+    def stdout(self) -> str:
+        """Its standard output as text."""
+        return self.stdout_bytes.decode()
+
+
+class _Stream(io.TextIOWrapper):
+    """Standard output or error, which is no terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8")
+
+    def content(self) -> bytes:
+        self.flush()
+        return bytes(self.buffer.getvalue())  # type: ignore[attr-defined]
+
+
+def invoke(words: Sequence[str], command: Callable[[Sequence[str]], None] = main.call) -> Result:
+    """Call the command with these words and without an input; an error is no exit here."""
+    out, err = _Stream(), _Stream()
+    code, exception = 0, None
+    with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.StringIO())
+        try:
+            command(words)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        except Exception as error:
+            code, exception = 1, error
+    return Result(code, out.content(), err.content().decode(), exception)
