@@ -230,7 +230,8 @@ class Ec2Args(TypedDict, total=False):
     budget: pulumi.Input[float]
     """The highest cost of the cluster's machines, in USD. A plan is refused if its machines may cost more until the end of
     `max_lifetime`, or if a price is unknown. The run is stopped in time for all machines together, those before them included, to
-    cost no more when they have terminated themselves (`idle_timeout`). By default there is no limit."""
+    cost no more when they have terminated themselves (`idle_timeout`), without the start of the first ones. By default there is no
+    limit."""
 
     ami: pulumi.Input[str]
     """The machine image: "ami-…"; "ssm:/PARAMETER", a public parameter that contains one; "deep-learning" for Amazon's Deep

@@ -1,6 +1,6 @@
 """The types of the outputs of a `TensorFlowCluster`."""
 
-from typing import NotRequired, Optional, TypedDict
+from typing import Optional, TypedDict
 
 # Pulumi's component analyzer reads `Optional`, and no `|`.
 # ruff: noqa: UP045
@@ -67,12 +67,6 @@ class MachineRow(TypedDict):
     status: str
     """The status of the machine, such as `connected`."""
 
-    per_hour: NotRequired[Optional[float]]
-    """On `ec2`: the price per hour in USD; None if it is unknown."""
-
-    spent: NotRequired[Optional[float]]
-    """On `ec2`: the cost so far in USD; None if the price is unknown."""
-
 
 class ArtifactRow(TypedDict):
     """One artifact of the run, or one that could not be stored."""
@@ -102,13 +96,13 @@ class CostSummary(TypedDict, total=False):
     """The currency of all amounts."""
 
     per_hour: Optional[float]
-    """The present cost per hour."""
+    """The cost per hour of the planned machines; 0 when none exists."""
 
     spent: Optional[float]
-    """The cost so far, of all machines that ever existed."""
+    """The cost so far, of all runs of the cluster."""
 
     maximum: Optional[float]
-    """The cost when all machines have terminated themselves; None also if one of them never does."""
+    """The highest cost of the planned machines until they terminate themselves; None also if they never do."""
 
     summary: str
     """The same as a sentence."""

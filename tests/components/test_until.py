@@ -102,9 +102,9 @@ def test_a_program_that_has_ended_by_itself_has_its_own_result(cluster: Standing
 def test_a_budget_that_is_used_up_stops_the_run(cluster: Standing) -> None:
     cluster.declare(TRAINS, workers=1)
     cluster.stand_tasks()
-    cluster.submit(budget=1000.0, cost_per_hour=3600.0, cost_before=0.0)
+    cluster.submit(budget=1000.0, cost_per_hour=3600.0)
     cluster.until_running("worker-0")
-    cluster.submit(budget=1.0, cost_per_hour=3600.0, cost_before=0.0)
+    cluster.submit(budget=1.0, cost_per_hour=3600.0)
     result = until_result(cluster)
     assert (result.state, result.cause, result.budget) == ("stopped", BUDGET, 1.0)
     assert result.spent >= 1.0

@@ -17,8 +17,8 @@ from tests.waiting import until
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record.record_files import RecordList
 from tfdeploy.agent.run_state import BUDGET, MOVED, STOPPED
-from tfdeploy.backends.ec2.price import costs
-from tfdeploy.backends.ec2.price.prices import hourly_cost
+from tfdeploy.backends.docker.engine.controller_client import ControllerClient
+from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.record_bucket import MANIFEST
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.units import dollars
@@ -87,17 +87,17 @@ class ReplacedProject(Moving, Ec2Project):
         return result.state if result else ""
 
     def make_dear(self, usd: float) -> float:
-        """Have a machine before the present one cost so much; what the present one costs a second."""
-        ledger, region = costs._read(self.cluster), "us-west-2"
-        first, *others = ledger.entries
-        begun = (first.ended or 0.0) - 3600 * usd / hourly_cost(first.billable, region).usd
-        costs._write(self.cluster, ledger, replace(ledger, entries=(replace(first, launched=begun), *others)))
-        return float((costs.current_cost(self.cluster).total or {})["per_hour"] or 0.0) / 3600
+        """Have the machines cost so much within a moment; what they cost a second before and after that."""
+        before, spec = self.spent(), self.run_at("ec2").spec
+        controller = ControllerClient(ssh.engine(self.cluster), self.cluster)
+        controller.put_run(replace(spec, cost_per_hour=3600 * usd).to_dict(), spec.code, b"")
+        until(lambda: self.spent() > before + usd, "the machines have cost as much")
+        controller.put_run(spec.to_dict(), spec.code, b"")
+        return spec.cost_per_hour / 3600
 
     def spent(self) -> float:
         """What all machines have cost."""
-        self.look()
-        return float((costs.current_cost(self.cluster).total or {})["spent"] or 0.0)
+        return float((self.look().cost or {})["spent"] or 0.0)
 
     def command(self, *arguments: str) -> str:
         """What a command prints."""

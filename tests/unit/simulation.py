@@ -254,9 +254,10 @@ class World:
         self.note(reconcile.stop_run(self.job, self.now, auxiliary, time_limit))
         self.settle()
 
-    def pay(self, **cost: Any) -> None:
-        """A new `up`, which knows this about the cost of the machines."""
+    def pay(self, before: float | None = None, **cost: Any) -> None:
+        """A new `up`, which knows this about the cost of the machines; they have cost so much before."""
         self.note(reconcile.update_spec(self.job, replace(self.job.spec, **cost), self.now))
+        self.job.cost_before = self.job.cost_before if before is None else before
         self.settle()
 
     def measure(self, **values: LoggedValue) -> None:

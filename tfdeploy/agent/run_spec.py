@@ -113,9 +113,9 @@ class RunSpec(JsonData):
     budget: float = 0.0
     """The highest cost of the machines, in USD; 0 for none."""
     cost_per_hour: float = 0.0
-    """What the machines cost, in USD, as it was known when the run was submitted."""
-    cost_before: float = 0.0
-    """What the machines of the cluster had cost when the run was submitted, in USD."""
+    """What the planned machines cost, in USD, as far as their prices are known."""
+    unpriced: List[str] = field(default_factory=list)
+    """One text for each planned machine with an unknown price: the parts without a price."""
     cost_to_end: float = 0.0
     """What the machines cost from the end of the run until they have terminated themselves, in USD."""
     max_workers: int = 0

@@ -266,6 +266,8 @@ class RunState(JsonData):
     """Since when a task that decides the result is missing and no other program trains, or since its last report after that; else 0."""
     upload_problem: str = ""
     """Why its machine cannot store the record where it outlives the machine; empty where it can, or need not."""
+    cost_before: float = 0.0
+    """What the machines of the cluster had cost at `cost_since`, in USD: also in earlier runs."""
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
     moves: int = 0
@@ -276,6 +278,7 @@ class RunState(JsonData):
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at
+        self.cost_since = self.cost_since or self.submitted_at
         self.has_started = self.has_started or self.barrier_passed
         self.tasks = self.tasks or {task.hostname: TaskState(**vars(task)) for task in self.spec.tasks}
 

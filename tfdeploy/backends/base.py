@@ -24,6 +24,9 @@ CONTROLLER = "controller"
 GONE = "gone"
 """The status of a machine that no longer exists."""
 
+NOT_CREATED = "not created"
+"""The status of a machine that has never existed."""
+
 
 class ClusterRef(TypedDict):
     """The cluster that a call is about.
@@ -120,21 +123,6 @@ class EngineTask(NamedTuple):
     """Why it does not run, in the engine's words."""
 
 
-class MachineCost(TypedDict):
-    """What one machine costs, in USD; None where a price is unknown."""
-
-    per_hour: float | None
-    spent: float | None
-
-
-class ObservedCost(NamedTuple):
-    """What the machines of a cluster cost, as of the last observation."""
-
-    total: "CostSummary | None" = None
-    """The output `cost`, but for what the plan knows; None where nothing is billed."""
-    machines: Mapping[str, MachineCost] = MappingProxyType({})
-
-
 class ObservedMachines(NamedTuple):
     """What is observed of a cluster's machines."""
 
@@ -144,7 +132,6 @@ class ObservedMachines(NamedTuple):
     """The status of the machines that `statuses` does not list."""
     addresses: Mapping[str, str] = MappingProxyType({})
     """Machine to its public address, where it has one."""
-    cost: ObservedCost = ObservedCost()
     failures: Mapping[str, str] = MappingProxyType({})
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
     remedies: Mapping[str, str] = MappingProxyType({})
@@ -171,6 +158,8 @@ class ObservedState:
     record_folder: str = ""
     """Where the record is, for people."""
     machines: ObservedMachines = field(default_factory=ObservedMachines)
+    cost: "CostSummary | None" = None
+    """The output `cost`, but for what the plan knows; None where nothing is billed."""
     problems: Sequence[str] = field(default_factory=tuple)
     """What is wrong, in sentences: with machines, and else."""
     missing: Sequence[str] = field(default_factory=tuple)
@@ -188,7 +177,7 @@ class ObservedState:
         if self.controller_silent_since is None or self.problems:
             return False
         statuses = {self.machines.others, *self.machines.statuses.values()}
-        return not self.engine and (self.engine == {} or statuses == {GONE})
+        return not self.engine and (self.engine == {} or statuses <= {GONE, NOT_CREATED})
 
 
 class DiscoveredCluster(NamedTuple):

@@ -128,7 +128,7 @@ class ContainerRunner(Generic[Definition]):
         """How long the engine waits before it kills a launcher, which gives its program `grace` seconds."""
         raise NotImplementedError
 
-    def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+    def observe_machines(self, cluster: ClusterRef) -> ObservedMachines:
         """The machines."""
         raise NotImplementedError
 
@@ -289,7 +289,7 @@ class ContainerRunner(Generic[Definition]):
         """Ask the engine and the controller; read the copy of the record where the controller does not respond."""
         record_copy = RecordCopy(cluster)
         try:
-            machines = self.observe_machines(cluster, is_preview)
+            machines = self.observe_machines(cluster)
         except (BackendError, SpecError) as error:
             machines = ObservedMachines(others=UNKNOWN, problems=(str(error),))
         problems, engine = list(machines.problems), None

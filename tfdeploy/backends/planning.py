@@ -101,8 +101,8 @@ class MachineProvider(Protocol):
     def register(self, request: DependencyRequest[Any]) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""
 
-    def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
-        """The machines as they are now; where the place does not respond, `problems` reports it. For a preview it writes nothing."""
+    def observe(self, cluster: ClusterRef) -> ObservedMachines:
+        """The machines as they are now; where the place does not respond, `problems` reports it. It writes nothing."""
 
     def verify(self, cluster: ClusterRef, place_id: str) -> None:
         """Check that this is the place with the cluster's machines, before any is deleted. SpecError: it is another one."""

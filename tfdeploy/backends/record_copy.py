@@ -34,7 +34,7 @@ needs a few seconds; one that is suspended (Ctrl-Z) holds the lock for as long a
 
 
 class RecordUpdate(NamedTuple):
-    """The record at the controller, to which a copy was updated."""
+    """The record at the controller, to which a copy was updated; or where that was stored last."""
 
     at: float
     """The controller's time."""

@@ -3,8 +3,7 @@
 The controller of the next machines gets that copy, as the successor of one that was lost (`lost_record`).
 """
 
-from dataclasses import replace
-
+from ..agent.control.move import arrive
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.run_state import MOVED, RunState, continues
 from ..errors import BackendError
@@ -58,7 +57,7 @@ def _check(cluster: ClusterRef, copy: StoppedRun, run: RunState, replacement: Re
 def _leave_train_dir(cluster: ClusterRef, run: RunState) -> None:
     """Have the next controller choose another folder: the same one may have an older checkpoint, where machines return to a volume of
     the user's."""
-    run.arrived_from, run.spec = cluster["backend"], replace(run.spec, restored_run="")
+    arrive(run, cluster["backend"])
     RecordCopy(cluster).record.save_other(run)
 
 

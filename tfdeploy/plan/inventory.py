@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from ..agent.run_state import RunState
+from ..outputs import CostSummary
 from .scheduler import Machine
 
 
@@ -39,6 +40,10 @@ class Inventory:
     """Whether the engine chooses the machine of each task. Then the plan names none, and needs no machines."""
     lost: frozenset[str] = frozenset()
     """Machines that no longer exist, or are of no use without one that does not. A finished run does not need them."""
+    cost: CostSummary = field(default_factory=CostSummary)
+    """What the plan knows of the output `cost`; empty where nothing is billed."""
+    run_cost: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of `RunSpec` about the cost of the machines."""
     run: RunState | None = None
     """The current run, as its record has it."""
     results: Mapping[str, str] = field(default_factory=dict)

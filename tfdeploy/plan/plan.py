@@ -1,7 +1,7 @@
 """Spec and inventory become a plan: the tasks, their machines, and the run. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..agent import run_spec, task_command
 from ..agent.control import elastic
@@ -9,6 +9,7 @@ from ..agent.control.end_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
+from ..outputs import CostSummary
 from ..spec.backends import BACKENDS
 from ..spec.cluster import ClusterSpec
 from ..spec.jobs import JobSpec
@@ -64,6 +65,8 @@ class Plan:
     """Machines that are gone and are not created again, because the run is finished."""
     changes: tuple[Change, ...] = ()
     """What an update would change in the current run."""
+    cost: CostSummary = field(default_factory=CostSummary)
+    """As the inventory has it."""
 
     @property
     def needed_tasks(self) -> tuple[TaskPlan, ...]:
@@ -169,6 +172,7 @@ def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
         warnings,
         _unneeded(run, inventory),
         tuple(_changes(run, tasks, inventory)),
+        inventory.cost,
     )
 
 
@@ -331,6 +335,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
             for name, limit in sorted(spec.until.items())
         ],
         budget=spec.ec2.budget,
+        **inventory.run_cost,
         max_workers=spec.max_workers,
         worker_port=sum(job.port for job in spec.jobs if job.name == "worker" and spec.max_workers),
         artifacts=list(spec.artifacts),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..agent.json_data import JsonData
+from ..outputs import CostSummary
 
 if TYPE_CHECKING:  # the registry needs this module, and the command the registry
     from ..agent.run_state import RunState
@@ -47,9 +48,8 @@ class ExpectedState(JsonData):
     """Name to pattern."""
     log_lines: int = 0
     serve: bool = False
-    idle: float = 0.0
-    lifetime: float = 0.0
-    """After how many seconds machines terminate themselves."""
+    cost: CostSummary = field(default_factory=CostSummary)
+    """What the plan knows of the output `cost`."""
 
 
 def expected_state(plan: "Plan", spec: "ClusterSpec") -> ExpectedState:
@@ -67,8 +67,7 @@ def expected_state(plan: "Plan", spec: "ClusterSpec") -> ExpectedState:
         metrics=dict(spec.metrics),
         log_lines=spec.log_lines,
         serve=spec.standalone_servers,
-        idle=spec.ec2.idle_timeout,
-        lifetime=spec.ec2.max_lifetime,
+        cost=plan.cost,
     )
 
 

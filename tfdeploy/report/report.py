@@ -343,7 +343,7 @@ def _command(run_state: RunState | None, job: str) -> str:
 
 
 def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRow:
-    row: MachineRow = {
+    return {
         "machine": machine.machine,
         "role": machine.role,
         "provider": machine.provider,
@@ -352,10 +352,6 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
         "public_ip": observed.machines.addresses.get(machine.machine, machine.public_ip),
         "status": observed.machines.status(machine.machine),
     }
-    cost = observed.machines.cost.machines.get(machine.machine)
-    if cost:
-        row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
-    return row
 
 
 def _artifact_rows(observed: ObservedState) -> list[ArtifactRow]:
@@ -410,9 +406,8 @@ def _is_uploading(observed: ObservedState) -> bool:
 
 
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
-    """The output `cost`: what the machines cost, and when they terminate themselves."""
-    total = observed.machines.cost.total
-    return {**total, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime} if total else {}
+    """The output `cost`: what the plan knows, and what was observed; empty where nothing is billed."""
+    return {**expected.cost, **observed.cost} if observed.cost is not None else {}
 
 
 def _cause_text(failed: Sequence[Failure]) -> str:

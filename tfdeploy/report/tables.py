@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..agent import run_state as states
 from ..outputs import MachineRow, TaskRow
 from ..spec.backends import is_this_computer
-from ..units import counted, dollars, from_moment
+from ..units import counted, from_moment
 
 REMOVED = "removed"
 KINDS = {
@@ -64,12 +64,9 @@ def kind(status: str) -> str:
 
 
 def machine_table(machines: Sequence[MachineRow]) -> Table:
-    """The machines, and what they have cost so far if they are billed. The columns are Kelda's."""
+    """The machines. The columns are Kelda's."""
     columns = ["machine", "role", "provider", "region", "size", "public_ip", "status"]
-    if any("spent" in machine for machine in machines):
-        columns.append("spent")
-    rows = [_cells({**machine, "spent": _spent(machine)}, columns) for machine in machines]
-    return Table("Machines", columns, rows)
+    return Table("Machines", columns, [_cells(machine, columns) for machine in machines])
 
 
 def task_table(tasks: Sequence[TaskRow], endpoints: Mapping[str, str] | None = None) -> Table:
@@ -184,11 +181,6 @@ def heading(column: str) -> str:
 
 def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
     return {column: "" if row[column] is None else str(row[column]) for column in columns}
-
-
-def _spent(machine: MachineRow) -> str:
-    usd = machine.get("spent", 0.0)
-    return "unknown" if usd is None else dollars(usd)
 
 
 def _with_short_commands(table: Table) -> Table:

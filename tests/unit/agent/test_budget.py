@@ -1,5 +1,6 @@
 """A budget that is used up ends the run: what is counted, and when."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -8,7 +9,7 @@ from hypothesis import given
 
 from tests.unit.cases import plan
 from tests.unit.simulation import World
-from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.control import move, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
@@ -28,7 +29,7 @@ def world(**cost: float) -> World:
 
 
 def test_a_run_is_stopped_when_its_machines_have_cost_the_budget() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0, cost_before=1.0)
+    job = world(budget=5.0, cost_per_hour=2.0, before=1.0)
     job.wait(2 * HOUR - 1)
     assert job.verdict() == "none"
     job.wait(1)
@@ -38,7 +39,7 @@ def test_a_run_is_stopped_when_its_machines_have_cost_the_budget() -> None:
 
 
 def test_a_run_is_stopped_in_time_for_its_machines_to_terminate_themselves_within_the_budget() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0, cost_before=1.0, cost_to_end=0.5)
+    job = world(budget=5.0, cost_per_hour=2.0, before=1.0, cost_to_end=0.5)
     job.wait(1.75 * HOUR - 1)
     assert job.verdict() == "none"
     job.wait(1)
@@ -47,32 +48,59 @@ def test_a_run_is_stopped_in_time_for_its_machines_to_terminate_themselves_withi
 
 
 def test_a_budget_that_is_used_up_before_stops_the_run_before_its_first_start() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0, cost_before=5.0)
+    job = world(budget=5.0, cost_per_hour=2.0, before=5.0)
     assert "worker" not in job.running()
     assert job.job.result is not None
 
 
-@pytest.mark.parametrize("cost", [{}, {"cost_per_hour": 9.0, "cost_before": 100.0}, {"budget": 5.0}])
+@pytest.mark.parametrize("cost", [{}, {"cost_per_hour": 9.0, "before": 100.0}, {"budget": 5.0}])
 def test_without_a_budget_or_a_price_nothing_is_stopped(cost: dict[str, float]) -> None:
     job = world(**cost)
     job.wait(1000 * HOUR)
     assert job.verdict() == "none"
 
 
-def test_another_up_begins_to_count_from_what_it_knows() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0)
+def test_another_up_counts_on_at_its_price() -> None:
+    job = world(cost_per_hour=2.0)
     job.wait(2 * HOUR)
-    job.pay(budget=5.0, cost_per_hour=1.0, cost_before=4.0)
+    job.pay(budget=5.0, cost_per_hour=1.0)
     job.wait(HOUR - 1)
     assert job.verdict() == "none"
     job.wait(1)
     assert job.verdict().startswith("stopped")
+    assert spent(job.job, job.now) == 5.0
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_another_run_of_the_cluster_counts_on(tmp_path: Path, returns: bool) -> None:
+    """Also one that was replaced, and returns."""
+    wall = 1_000_000.0
+    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: wall))
+    first, second = (replace(plan(workers=1).run, id=name, cost_per_hour=2.0) for name in ("first", "second"))
+    for spec in (first, second, first) if returns else (first, second):
+        target.submit_run(spec)
+        wall += HOUR
+    run = target.snapshot()
+    assert run is not None
+    assert run.spec.id == ("first" if returns else "second")
+    assert spent(run, wall) == (6.0 if returns else 4.0)
+
+
+def test_of_a_run_that_arrives_its_former_machines_cost_nothing_after_its_last_sign_of_life() -> None:
+    job = world(cost_per_hour=2.0)
+    job.wait(HOUR)
+    job.come()
+    seen = max(task.seen for task in job.job.tasks.values())
+    until = spent(job.job, seen)
+    move.arrive(job.job, "ec2")
+    assert until > 0
+    assert spent(job.job, job.now + 1000 * HOUR) == until
 
 
 def test_a_stopped_run_stays_stopped_with_a_higher_budget() -> None:
     job = world(budget=5.0, cost_per_hour=5.0)
     job.wait(HOUR)
-    job.pay(budget=50.0, cost_per_hour=5.0, cost_before=5.0)
+    job.pay(budget=50.0, cost_per_hour=5.0)
     job.come()
     assert job.verdict().startswith("stopped")
     assert "worker" not in job.running()
@@ -155,7 +183,7 @@ USD = st.floats(0.01, 1e4)
 def test_no_run_is_stopped_before_the_budget_is_used_up_nor_later(
     budget: float, per_hour: float, before: float, waits: list[float]
 ) -> None:
-    job = world(budget=budget, cost_per_hour=per_hour, cost_before=before)
+    job = world(budget=budget, cost_per_hour=per_hour, before=before)
     for seconds in [0.0, *waits]:
         job.wait(seconds)
         cost = before + per_hour * (job.now - job.job.cost_since) / HOUR

@@ -445,7 +445,7 @@ def test_ps_serve_the_workers_that_save(cause: str, ends: bool) -> None:
     if cause == UNTIL:
         job.measure(accuracy=GOOD)
     else:
-        job.pay(budget=1.0, cost_before=1.0)
+        job.pay(budget=1.0, before=1.0)
     assert job.job.result is not None
     assert job.job.result.cause == cause
     assert job.running() == "ps-0/1, worker-0/1"

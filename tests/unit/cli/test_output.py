@@ -138,10 +138,6 @@ def test_a_public_address_is_never_left_out() -> None:
     )
 
 
-def test_money_has_a_column_where_it_is_spent() -> None:
-    assert "$0.35" in cluster_tables([{**MACHINE, "spent": 0.35}], [task()], 500)
-
-
 @pytest.mark.parametrize(
     ("moment", "words"),
     [

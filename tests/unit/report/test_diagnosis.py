@@ -63,7 +63,7 @@ def stopped() -> World:
 
 def out_of_budget() -> World:
     made = world()
-    made.pay(budget=5.0, cost_before=5.0)
+    made.pay(budget=5.0, before=5.0)
     return made
 
 

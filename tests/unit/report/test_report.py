@@ -16,7 +16,7 @@ from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob, RunSpec
 from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
-from tfdeploy.backends.base import EngineTask, ObservedCost, ObservedMachines, ObservedState
+from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
 from tfdeploy.report.tables import text_table
@@ -229,32 +229,14 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert text_table(rows, ("a", "long_name")) == "A      LONG NAME\n1      x\nfour"
 
 
-COST = ObservedCost({"currency": "USD", "per_hour": 0.12}, {"box": {"per_hour": 0.12, "spent": 1.234}})
-
-
-def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
-    found = read(replace(sight(world()), machines=ObservedMachines(cost=COST)))
-    assert found.cost == {"currency": "USD", "per_hour": 0.12, "idle_timeout": 900.0, "max_lifetime": 259200.0}
-    assert found.machines[0] == {**read(sight(world())).machines[0], "per_hour": 0.12, "spent": 1.234}
-    first, second = found.status.splitlines()[:2]
-    assert first.endswith("STATUS      SPENT")
-    assert second.endswith("connected   $1.23")
-
-
-def test_a_price_that_is_unknown_is_not_nothing() -> None:
-    unknown = ObservedCost(machines={"box": {"per_hour": None, "spent": None}})
-    assert (
-        read(replace(sight(world()), machines=ObservedMachines(cost=unknown)))
-        .status.splitlines()[1]
-        .endswith("connected   unknown")
-    )
+def test_the_cost_is_what_the_plan_knows_and_what_was_observed() -> None:
+    planned = replace(expected_state(plan(**ARGS), spec(**ARGS)), cost={"currency": "USD", "per_hour": 0.12})
+    found = report(planned, replace(sight(world()), cost={"per_hour": 0.0, "spent": 1.234}))
+    assert found.cost == {"currency": "USD", "per_hour": 0.0, "spent": 1.234}
 
 
 def test_where_nobody_is_paid_nothing_is_said_of_money() -> None:
-    found = read(sight(world()))
-    assert found.cost == {}
-    assert "spent" not in found.machines[0]
-    assert "SPENT" not in found.status
+    assert read(sight(world())).cost == {}
 
 
 def test_escape_sequences_of_a_program_reach_neither_outputs_nor_a_terminal() -> None:

@@ -85,7 +85,7 @@ def good_enough() -> World:
 def spent() -> World:
     """The machines have cost the budget."""
     run = World(workers=1)
-    run.pay(budget=5.0, cost_per_hour=3.0, cost_before=2.0)
+    run.pay(budget=5.0, cost_per_hour=3.0, before=2.0)
     run.come()
     run.wait(3600)
     return run

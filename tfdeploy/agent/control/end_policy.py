@@ -101,8 +101,8 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
 
 
 def spent(run: RunState, now: float) -> float:
-    """What the machines of the cluster have cost, in USD: until the run was submitted, and since then at their price per hour."""
-    return run.spec.cost_before + run.spec.cost_per_hour * max(0.0, now - run.cost_since) / _HOUR
+    """What the machines of the cluster have cost until `now`, in USD. Where no controller runs, that is when it last did."""
+    return run.cost_before + run.spec.cost_per_hour * max(0.0, now - run.cost_since) / _HOUR
 
 
 def over_budget(run: RunState, now: float) -> Optional[RunResult]:

@@ -21,14 +21,18 @@ from ..run_state import (
     TaskState,
     continues,
 )
+from .end_policy import spent
 from .restart_policy import set_exit, stop_task
 from .start_barrier import restart_barrier
 
 
 def arrive(run: RunState, origin: str) -> None:
-    """The record of the run was imported from `origin`, another backend. It has no folder here until `claim_train_dir`."""
+    """The record of the run was imported from `origin`, another backend. It has no folder here until `claim_train_dir`, and its former
+    machines cost nothing after its last sign of life."""
+    last = max(run.submitted_at, *(task.seen for task in run.tasks.values()))
+    run.cost_before, run.cost_since = spent(run, last), last
     run.arrived_from = origin
-    run.spec = replace(run.spec, restored_run="")
+    run.spec = replace(run.spec, restored_run="", cost_per_hour=0.0)
 
 
 def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> None:

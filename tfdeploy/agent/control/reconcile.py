@@ -38,6 +38,7 @@ from .end_policy import (
     may_restart,
     note_removed_deciders,
     over_budget,
+    spent,
 )
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
@@ -389,7 +390,8 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
         run.reached, run.until_problems = [], []
     if run.spec.worker_port != spec.worker_port:
         run.reserved = {}
-    run.spec, run.stop_requested, run.cost_since = spec, False, now
+    inherit_cost(run, run, now)
+    run.spec, run.stop_requested = spec, False
     run.tasks = {task.hostname: run.tasks.get(task.hostname) or _added_task(run, task) for task in spec.tasks}
     after = [task.hostname for task in run.training_tasks]
     changed = (after != before or is_resized) and run.result is None
@@ -415,6 +417,11 @@ def inherit_fences(run: RunState, before: RunState) -> None:
             task.fenced, task.generation = list(earlier.fenced), earlier.generation
         elif name in before.former:
             _fence_former(task, before.former[name])
+
+
+def inherit_cost(run: RunState, before: RunState, now: float) -> None:
+    """What the machines have cost until now, in the run before or with the specification before, counts on in this run."""
+    run.cost_before, run.cost_since = spent(before, now), now
 
 
 def shift_clock(run: RunState, seconds: float) -> None:

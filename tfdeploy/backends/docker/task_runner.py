@@ -32,7 +32,7 @@ def manager_engine(cluster: ClusterRef) -> Engine:
     return Engine(cluster["home"])
 
 
-def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+def observe_nodes(cluster: ClusterRef) -> ObservedMachines:
     """The nodes of the Swarm."""
     statuses = nodes.statuses(manager_engine(cluster))
     silent = [name for name, status in statuses.items() if status.startswith(UNREACHABLE)]
@@ -51,7 +51,7 @@ class DockerTaskRunner(ContainerRunner[Service]):
 
     def __init__(
         self,
-        observe_machines: Callable[[ClusterRef, bool], ObservedMachines] = observe_nodes,
+        observe_machines: Callable[[ClusterRef], ObservedMachines] = observe_nodes,
         engine: Callable[[ClusterRef], Engine] = manager_engine,
     ) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class DockerTaskRunner(ContainerRunner[Service]):
         """That of services."""
         return stop_timeout(grace)
 
-    def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+    def observe_machines(self, cluster: ClusterRef) -> ObservedMachines:
         """The machines."""
-        return self._observe_machines(cluster, is_preview)
+        return self._observe_machines(cluster)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's service, or adopt the existing one of its name."""

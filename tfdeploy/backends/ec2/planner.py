@@ -1,6 +1,7 @@
 """From a spec to a plan on machines of EC2. Nothing here writes, except that an update stores what it has found out:
-how this computer reaches the machines, the record, and the plan's part of the ledger."""
+how this computer reaches the machines, and the record."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Any
 
 import pulumi
 
+from ...agent.control.end_policy import spent
 from ...agent.launch.docker_env import NOTICE
-from ...agent.run_state import RunState
 from ...errors import SpecError, Unreachable
 from ...plan.change import Change
 from ...plan.inventory import Inventory
@@ -28,7 +29,7 @@ from ..docker.swarm.swarm import Swarm
 from ..docker.volumes import bind
 from ..image_content import named_image_content
 from ..planning import DependencyRequest, MachineProvider, Rendered
-from ..record_copy import RecordCopy, record_archive
+from ..record_copy import RecordCopy, RecordUpdate, record_archive
 from . import record_bucket, validate
 from .aws import account, api
 from .machine import boot, machines, move, ssh, user_data
@@ -53,6 +54,8 @@ class MachineInventory(Inventory):
     """The machines that exist, but are not needed."""
     file_systems: Mapping[str, int]
     """The file systems that were created for the cluster: id to bytes."""
+    spent: float = 0.0
+    """What the machines of the cluster have cost, in USD."""
 
 
 class Ec2Planner:
@@ -77,13 +80,16 @@ class Ec2Planner:
         needed, surplus = self._machine_provider.inspect(cluster, spec)
         (services, unreachable), file_systems = _services(cluster), _file_systems(cluster, spec)
         validate.refuse_file_systems(spec, file_systems)
+        seen, run = _current_run(cluster, services or {})
         return MachineInventory(
             machines=tuple(needed),
             train_dir=folders[0],
             data_dir=folders[1],
             image=named_image_content(spec),
             task_machines=task_machines(services or {}),
-            run=_current_run(cluster, services or {}),
+            cost=costs.planned_cost(spec, needed),
+            run_cost=costs.run_cost(spec, needed),
+            run=run,
             results=RecordCopy(cluster).record.results(),
             lost=machines.lost(needed),
             place={"id": account.account_id(ssh.region(cluster)), "name": ""},
@@ -91,6 +97,7 @@ class Ec2Planner:
             unreachable=unreachable,
             surplus=surplus,
             file_systems=file_systems if spec.ec2.efs == NEW else {},
+            spent=spent(run, seen) if run else 0.0,
         )
 
     def validate(
@@ -99,7 +106,7 @@ class Ec2Planner:
         """Refuse what cannot work; the warnings."""
         validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
-        costs.refuse(cluster, spec, plan, inventory)
+        costs.refuse(spec, plan, inventory, inventory.spent)
         notices = containers.version_notices(spec, containers.installed_version())
         return [*warnings, *notices, *_unknown_changes(inventory), *record_bucket.warnings(cluster, spec)]
 
@@ -125,7 +132,6 @@ class Ec2Planner:
         from ..docker.resources import EngineTarget, register_dependencies
 
         if not pulumi.runtime.is_dry_run():
-            costs.save_plan(request.cluster, request.spec, request.plan)
             ssh.store(request.cluster)
             account.store(request.cluster)
             try:
@@ -159,10 +165,10 @@ def _file_systems(cluster: ClusterRef, spec: ClusterSpec) -> Mapping[str, int]:
     return api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
 
 
-def _current_run(cluster: ClusterRef, services: Services) -> RunState | None:
+def _current_run(cluster: ClusterRef, services: Services) -> RecordUpdate:
     """The current run as the controller has it; where there is none, as the newer of bucket and copy has it."""
     if CONTROLLER in services:
-        return current_run(ssh.engine(cluster), cluster, services)
+        return RecordUpdate(time.time(), current_run(ssh.engine(cluster), cluster, services))
     return record_bucket.stored_run(cluster)
 
 

@@ -23,7 +23,7 @@ from ...paths import cluster_folder
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_seconds
 from ..base import ClusterRef
-from ..record_copy import RecordCopy
+from ..record_copy import RecordCopy, RecordUpdate
 from ..stack_config import StackProvider
 from ..state_values import plain_values
 from . import account_bucket
@@ -152,27 +152,28 @@ def warnings(cluster: ClusterRef, spec: ClusterSpec) -> list[str]:
     return [f"instance_profile {profile} must allow {permission}; without it the record is lost with the machines"]
 
 
-def stored_run(cluster: ClusterRef) -> RunState | None:
-    """The current run as the newer of bucket and local copy has it. Changes nothing.
+def stored_run(cluster: ClusterRef) -> RecordUpdate:
+    """The current run as the newer of bucket and local copy has it, and when its controller last ran. Changes nothing.
 
     Raises:
         SpecError, BackendError, Unreachable: the bucket cannot be read.
         RecordFormatError: the record was written by another version.
     """
     record, manifest = RecordCopy(cluster).record, read_manifest(bucket_of(cluster))
+    copied = RecordUpdate(record.last_alive(), record.current())
     if manifest is None:
-        return record.current()
+        return copied
     if manifest.ended:
         identity = record.folder / "record_id"
         is_same = identity.exists() and identity.read_text() == manifest.record.record_id
-        return None if is_same else record.current()
+        return RecordUpdate(0.0, None) if is_same else copied
     listed = manifest.record
-    if listed.at <= record.last_alive():
-        return record.current()
+    if listed.at <= copied.at:
+        return copied
     if listed.text("format") not in ("", FORMAT):
         raise RecordFormatError(record.folder, listed.text("format"))
     run_state = listed.text("current") and listed.text(f"runs/{listed.text('current')}/run_state.json")
-    return RunState.from_dict(json.loads(run_state)) if run_state else None
+    return RecordUpdate(listed.at, RunState.from_dict(json.loads(run_state)) if run_state else None)
 
 
 def download(cluster: ClusterRef) -> bool:

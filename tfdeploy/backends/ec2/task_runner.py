@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ...agent.record.record import ViewRequest
-from ...agent.run_spec import RunSpec
-from ...agent.run_state import RunState
+from ...agent.run_state import UNKNOWN, RunState
 from ...errors import BackendError, SpecError
-from ..base import GONE, ClusterRef, ObservedState, Retain, RunOutputs, RunProps
+from ..base import GONE, NOT_CREATED, ClusterRef, ObservedMachines, ObservedState, Retain, RunProps
 from ..docker.engine.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
 from ..move import StoppedRun
@@ -36,25 +35,6 @@ class Ec2TaskRunner(DockerTaskRunner):
         super().__init__(machine_provider.observe, ssh.engine)
         self._machine_provider = machine_provider
         self._checked: dict[str, tuple[float, str]] = {}
-
-    def submit_run(self, props: RunProps) -> RunOutputs:
-        """As on `docker`; a run with a budget gets what the machines have cost, and what they cost until they terminate."""
-        run = RunSpec.from_dict(props["run"])
-        if run.budget:
-            props = {**props, "run": {**props["run"], **self._cost(props["cluster"], run.grace)}}
-        return super().submit_run(props)
-
-    def _cost(self, cluster: ClusterRef, grace: float) -> dict[str, float]:
-        """What the controller counts against the budget.
-
-        Raises:
-            BackendError: EC2 does not respond.
-        """
-        with account.of(cluster):
-            problems = self._machine_provider.observe(cluster).problems
-        if problems:
-            raise BackendError(f"{cluster['name']}: ec2.budget: the cost is not known: {'; '.join(problems)}")
-        return costs.for_run(cluster, grace)
 
     def run_is_current(self, props: RunProps) -> bool:
         """As on `docker`; a refresh with another account fails."""
@@ -84,7 +64,15 @@ class Ec2TaskRunner(DockerTaskRunner):
         return "; ".join(filter(None, [RecordCopy(cluster).retire(retain), retained]))
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
-        """As on `docker`; where the manager's machine is gone, from the record that it put into the bucket, but for a preview."""
+        """As on `docker`, with the cost; where the manager's machine is gone, from the record that it put into the bucket, but for a
+        preview."""
+        state = self._observe(cluster, token, query, is_preview)
+        run, silent_since = state.view.run_state, state.controller_silent_since
+        now = state.view.at if silent_since is None else silent_since
+        exist = any(status != GONE for status in state.machines.statuses.values()) or state.machines.others == UNKNOWN
+        return replace(state, cost=costs.observed_cost(run, now, exist))
+
+    def _observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool) -> ObservedState:
         with account.of(cluster):
             if not is_preview:
                 with suppress(BackendError, SpecError):  # the observation reports it
@@ -93,8 +81,8 @@ class Ec2TaskRunner(DockerTaskRunner):
             manager = ssh.read(cluster).manager  # not known on every computer
             statuses = [state.machines.status(manager)] if manager else state.machines.statuses.values()
             is_gone = all(status == GONE for status in statuses)
-            if is_preview:
-                return state
+            if is_preview:  # of a run that only the bucket has nothing is known
+                return replace(state, machines=_named_machines(cluster, state)) if state.view.run_state else state
             if state.controller_silent_since is not None and is_gone:
                 try:
                     changed = record_bucket.download(cluster)
@@ -102,7 +90,7 @@ class Ec2TaskRunner(DockerTaskRunner):
                     return replace(state, problems=[*state.problems, str(error)])
                 state = super().observe(cluster, token, query) if changed else state
                 state = replace(state, problems=_reasons(state.view.run_state) or state.problems)
-            return replace(state, not_stored=self._not_stored(cluster, state))
+            return replace(state, machines=_named_machines(cluster, state), not_stored=self._not_stored(cluster, state))
 
     def _not_stored(self, cluster: ClusterRef, state: ObservedState) -> str:
         """Why the record is lost with the machines, and what to do. The bucket is asked once in `CHECK_SECONDS`."""
@@ -118,6 +106,17 @@ class Ec2TaskRunner(DockerTaskRunner):
                 text = record_bucket.missing(cluster)
             self._checked[cluster["id"]] = time.monotonic(), text
         return f"The record in S3 is not complete: {text}. {record_bucket.REMEDY}" if text else ""
+
+
+def _named_machines(cluster: ClusterRef, state: ObservedState) -> ObservedMachines:
+    """The machines. One that does not exist was never created, unless a task was on it, this computer has reached it, or its boot has
+    failed."""
+    machines, run = state.machines, state.view.run_state
+    if machines.others != GONE:
+        return machines
+    used = [task.machine for task in run.tasks.values() if task.machine] if run else []
+    gone = dict.fromkeys([*used, *ssh.read(cluster).hosts, *machines.failures], GONE)
+    return machines._replace(statuses={**gone, **machines.statuses}, others=NOT_CREATED)
 
 
 def _reasons(run: RunState | None) -> list[str]:

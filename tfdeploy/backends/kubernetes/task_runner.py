@@ -78,7 +78,7 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
         """That of pods."""
         return stop_seconds(grace)
 
-    def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+    def observe_machines(self, cluster: ClusterRef) -> ObservedMachines:
         """The nodes with a pod of the cluster."""
         return nodes.observe(objects_of(cluster))
 

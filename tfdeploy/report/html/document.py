@@ -87,7 +87,7 @@ def cost_sentences(cost: Mapping[str, Any]) -> list[str]:
     """What the machines cost, and when they terminate themselves."""
     sentences = [f"{cost['summary']}." if cost.get("summary") else ""]
     if cost.get("maximum") is not None:
-        sentences.append(f"At most {dollars(cost['maximum'])} in total.")
+        sentences.append(f"The planned machines cost at most {dollars(cost['maximum'])}.")
     if cost.get("idle_timeout"):
         sentences.append(f"A machine terminates itself after {text_of_seconds(cost['idle_timeout'])} without tasks.")
     if cost.get("max_lifetime"):

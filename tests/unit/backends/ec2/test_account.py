@@ -25,7 +25,6 @@ from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
 from tfdeploy.backends.ec2.planner import Ec2Planner
-from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.planning import DependencyRequest
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import with_format
@@ -240,7 +239,7 @@ def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest
         def register(self, request: DependencyRequest[Any]) -> Any:
             raise Interrupted
 
-    for module, name in ((costs, "save_plan"), (ssh, "store"), (record_bucket, "download")):
+    for module, name in ((ssh, "store"), (record_bucket, "download")):
         monkeypatch.setattr(module, name, lambda *_: None)
     configure(region=REGION)
     account.connect(ASKED, None)

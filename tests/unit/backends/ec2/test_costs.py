@@ -1,57 +1,26 @@
-"""What a cluster on EC2 costs: told at preview, refused above the budget, remembered from look to look."""
+"""What a cluster on EC2 costs: told at preview, refused above the budget, counted by the controller."""
 
-import json
-import time
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit import cases
-from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, instance, plan, spec
+from tests.unit.backends.ec2.fleets import GPUS, instance, plan, spec
 from tfdeploy.agent.run_state import RunResult, RunState
-from tfdeploy.backends.ec2.aws import api
-from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import BillableMachine, Disk, hourly_cost
 from tfdeploy.errors import SpecError
-from tfdeploy.plan.plan import Plan
+from tfdeploy.plan.plan import Plan, make_plan
 
 NOON = 1_795_262_400.0
 HOUR = 3600.0
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
-PS = instance("mnist-ps-m0", is_manager=True, launched=NOON)
-WORKER = instance("mnist-worker-m0", launched=NOON)
-
-
-class Aws:
-    """A clock, and what EC2 says of instances that have ended."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-        self.endings: dict[str, str] = {}
-        self.asked: list[list[str]] = []
-
-    def time(self) -> float:
-        return self.now
-
-    def tell(self, region: str, instance_ids: Sequence[str]) -> Mapping[str, str]:
-        self.asked.append(list(instance_ids))
-        return self.endings
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Aws:
-    made = Aws()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(time, "time", made.time)
-    monkeypatch.setattr(api, "transition_reasons", made.tell)
-    return made
+PS = instance("mnist-ps-m0", is_manager=True)
+WORKER = instance("mnist-worker-m0")
 
 
 def lines(*there: Instance, **args: Any) -> tuple[str, str]:
@@ -62,23 +31,17 @@ def lines(*there: Instance, **args: Any) -> tuple[str, str]:
     return cost, after
 
 
-def look(aws: Aws, hours: float, *there: Instance) -> dict[str, Any]:
-    aws.now = NOON + hours * HOUR
-    costs.record_observation(CLUSTER, there)
-    cost = costs.current_cost(CLUSTER)
-    return {**(cost.total or {}), "machines": cost.machines}
-
-
-def refuse(made: Plan, current: RunState | None = None, **args: Any) -> None:
-    """Refuse the plan if it is above its budget; `current` is the run that exists."""
+def refuse(made: Plan, current: RunState | None = None, spent: float = 0.0, **args: Any) -> None:
+    """Refuse the plan if it is above its budget; `current` is the run that exists, and `spent` what the machines have cost."""
     asked = spec(**args)
-    costs.refuse(CLUSTER, asked, made, cases.inventory(asked, *made.machines, run=current))
+    costs.refuse(asked, made, cases.inventory(asked, *made.machines, run=current), spent)
 
 
-def made(**args: Any) -> None:
-    """What `pulumi up` remembers of the plan that it makes."""
+def run(hours: float, **args: Any) -> RunState:
+    """A run on the planned machines, which have cost $1 before it; it counts from noon plus so many hours."""
     asked = {**PAIR, **args}
-    costs.save_plan(CLUSTER, spec(**asked), plan(**asked))
+    priced = replace(plan(**asked).run, **costs.run_cost(spec(**asked), plan(**asked).machines))
+    return RunState(priced, 1.0, cost_before=1.0, cost_since=NOON + hours * HOUR)
 
 
 def test_a_preview_has_the_cost_per_hour_its_maximum_and_what_is_billed_after_the_machines() -> None:
@@ -140,24 +103,21 @@ def test_a_plan_within_its_budget_is_not() -> None:
     refuse(plan(**PAIR, ec2={"root_volume_type": "io2"}), **PAIR)
 
 
-def test_a_used_up_budget_creates_no_machine(aws: Aws) -> None:
+def test_a_used_up_budget_creates_no_machine() -> None:
     within = {**PAIR, "ec2": {"budget": 2, "max_lifetime": "4h"}}
-    made()
-    look(aws, 9, PS, WORKER)
-    aws.now = NOON + 10 * HOUR
     current = RunState(plan(PS, WORKER, **within).run, NOON)
-    refuse(plan(PS, WORKER, **within), current, **within)
+    refuse(plan(PS, WORKER, **within), current, 2.34, **within)
     with pytest.raises(SpecError) as error:
-        refuse(plan(PS, **within), current, **within)
+        refuse(plan(PS, **within), current, 2.34, **within)
     assert str(error.value) == (
         "mnist: ec2.budget: is $2.00, and the machines of this cluster have cost $2.34 already, and $0.063 is needed to end a run. "
         "Raise the budget, or remove it."
     )
     more = {**within, "ec2": {"budget": 2.5, "max_lifetime": "4h"}}
-    refuse(plan(PS, **more), current, **more)
+    refuse(plan(PS, **more), current, 2.34, **more)
     barely = {**within, "ec2": {"budget": 2.4, "max_lifetime": "4h"}}
     with pytest.raises(SpecError, match="needed to end"):
-        refuse(plan(PS, **barely), current, **barely)
+        refuse(plan(PS, **barely), current, 2.34, **barely)
 
 
 @pytest.mark.parametrize(
@@ -170,13 +130,9 @@ def test_a_used_up_budget_creates_no_machine(aws: Aws) -> None:
         ("another budget after the end", False),
     ],
 )
-def test_a_used_up_budget_begins_no_run_and_is_not_given_to_one_that_trains(
-    aws: Aws, change: str, is_refused: bool
-) -> None:
+def test_a_used_up_budget_begins_no_run_and_is_not_given_to_one_that_trains(change: str, is_refused: bool) -> None:
     """All machines exist. The present run is stopped by its controller, and an update without a change reports that."""
     within = {**PAIR, "ec2": {"budget": 2, "max_lifetime": "4h"}}
-    made()
-    look(aws, 10, PS, WORKER)
     current = RunState(plan(PS, WORKER, **within).run, NOON)
     if change.startswith("another budget"):
         current.spec = replace(current.spec, budget=9.0)
@@ -184,71 +140,49 @@ def test_a_used_up_budget_begins_no_run_and_is_not_given_to_one_that_trains(
         current.result = RunResult("succeeded", "tasks_succeeded", NOON)
     asked = {**within, "run_id": "again"} if change == "another run" else within
     with pytest.raises(SpecError, match="have cost") if is_refused else nullcontext():
-        refuse(plan(PS, WORKER, **asked), None if change == "no run" else current, **asked)
+        refuse(plan(PS, WORKER, **asked), None if change == "no run" else current, 2.34, **asked)
 
 
-def test_what_was_spent_is_kept_from_look_to_look(aws: Aws) -> None:
-    made()
-    found = look(aws, 10, PS, WORKER)
-    assert found["currency"] == "USD"
-    assert found["per_hour"] == pytest.approx(2 * SMALL_USD, abs=1e-4)
-    assert found["spent"] == pytest.approx(2 * 10 * SMALL_USD, abs=1e-4)
-    assert found["maximum"] == pytest.approx(16.86, abs=1e-2)
-    assert found["machines"]["mnist-ps-m0"] == {
-        "per_hour": pytest.approx(SMALL_USD, abs=1e-4),
-        "spent": pytest.approx(10 * SMALL_USD, abs=1e-4),
+def test_what_was_spent_is_the_price_of_the_machines_for_the_time_of_the_run_and_what_they_cost_before() -> None:
+    assert costs.observed_cost(run(0), NOON + 10 * HOUR, exist=True) == {
+        "per_hour": pytest.approx(2 * SMALL_USD, abs=1e-4),
+        "spent": pytest.approx(1 + 2 * 10 * SMALL_USD, abs=1e-4),
+        "summary": "$0.23/h now, $3.34 so far",
     }
-    assert found["summary"] == "$0.23/h now, $2.34 so far"
-    assert found["billed_after"][0].startswith("the record in S3")
-    assert aws.asked == [[]]
+    assert costs.observed_cost(run(0), NOON + 10 * HOUR, exist=False)["summary"] == "$0.00/h now, $3.34 so far"
 
 
-def test_a_machine_that_went_counts_until_its_end_and_its_successor_beside_it(aws: Aws) -> None:
-    made()
-    look(aws, 1, PS, WORKER)
-    aws.endings = {WORKER.instance_id: "User initiated (2026-11-21 14:00:00 GMT)"}
-    found = look(aws, 10, PS)
-    assert aws.asked[-1] == [WORKER.instance_id]
-    assert found["spent"] == pytest.approx((10 + 2) * SMALL_USD, abs=1e-4)
-    assert found["machines"]["mnist-worker-m0"]["per_hour"] == 0
-    anew = replace(WORKER, instance_id="i-anew", launched=NOON + 10 * HOUR)
-    found = look(aws, 11, PS, anew)
-    assert aws.asked[-1] == []
-    assert found["machines"]["mnist-worker-m0"]["spent"] == pytest.approx(3 * SMALL_USD, abs=1e-4)
-    assert json.loads((ssh.folder(CLUSTER) / "ledger.json").read_text())["entries"][1]["ended_at_latest"] is False
+def test_before_the_first_run_nothing_is_known_of_what_was_spent() -> None:
+    assert costs.observed_cost(None, NOON, exist=True) == {}
+    assert costs.observed_cost(None, NOON, exist=False) == {"per_hour": 0.0}
 
 
-def test_when_all_are_gone_what_they_cost_is_still_told(aws: Aws) -> None:
-    made()
-    look(aws, 10, PS, WORKER)
-    found = look(aws, 200)
-    assert (found["per_hour"], found["summary"].partition(" so far")[0]) == (0, "$0.00/h now, at most $16.86")
-    assert found["maximum"] == found["spent"]
-
-
-def test_machines_that_never_end_have_no_maximum(aws: Aws) -> None:
-    made(ec2={"max_lifetime": "never"})
-    assert look(aws, 1, PS)["maximum"] is None
-
-
-def test_of_machines_that_another_computer_made_the_disks_are_unknown(aws: Aws) -> None:
-    found = look(aws, 1, PS)
+def test_a_type_without_a_price_is_unknown() -> None:
+    found = costs.observed_cost(run(0, ec2={"root_volume_type": "io2"}), NOON + HOUR, exist=True)
     assert (found["per_hour"], found["spent"]) == (None, None)
-    assert found["summary"].startswith("at least $0.11/h, plus 1 machine with unknown prices (disks) now, ")
-    made()
-    assert look(aws, 1, PS)["per_hour"] == pytest.approx(SMALL_USD, abs=1e-4)
+    assert found["summary"].startswith(
+        "at least $0.21/h, plus 2 machines with unknown prices (io2 disk) now, at least $1.21, "
+    )
 
 
-def test_a_type_without_a_price_is_unknown(aws: Aws) -> None:
-    made()
-    found = look(aws, 1, PS, replace(WORKER, instance_type="x99.large"))
-    assert (found["per_hour"], found["machines"]["mnist-worker-m0"]["spent"]) == (None, None)
-    assert found["machines"]["mnist-ps-m0"]["spent"] == pytest.approx(SMALL_USD, abs=1e-4)
+def test_the_plan_knows_the_price_the_maximum_and_the_limits() -> None:
+    planned = costs.planned_cost(spec(**PAIR), plan(**PAIR).machines)
+    assert planned["per_hour"] == pytest.approx(2 * SMALL_USD, abs=1e-4)
+    assert planned["maximum"] == pytest.approx(16.86, abs=1e-2)
+    assert planned["billed_after"][0].startswith("the record in S3")
+    assert (planned["currency"], planned["idle_timeout"], planned["max_lifetime"]) == ("USD", 900.0, 72 * HOUR)
+    endless = {**PAIR, "ec2": {"max_lifetime": "never"}}
+    assert costs.planned_cost(spec(**endless), plan(**endless).machines)["maximum"] is None
 
 
-def test_before_anything_stands_nothing_is_spent(aws: Aws) -> None:
-    assert (costs.current_cost(CLUSTER).total or {})["spent"] == 0
-    assert not (ssh.folder(CLUSTER) / "ledger.json").exists()
+def test_the_controller_gets_the_price_and_what_is_needed_to_end_a_run() -> None:
+    found = costs.run_cost(spec(**PAIR), plan(**PAIR).machines)
+    grace, idle, end = 10, 900, 60
+    assert found["cost_per_hour"] == pytest.approx(2 * SMALL_USD, abs=1e-6)
+    assert found["cost_to_end"] == pytest.approx(2 * SMALL_USD * (grace + idle + end) / HOUR, abs=1e-6)
+    assert costs.run_cost(spec(**PAIR), plan(**PAIR).machines[::-1]) == found
+    made = make_plan(spec(**PAIR), cases.inventory(spec(**PAIR), *plan(**PAIR).machines, run_cost=found))
+    assert made.run.cost_per_hour == found["cost_per_hour"]
 
 
 def test_machines_with_gpus_have_their_price() -> None:

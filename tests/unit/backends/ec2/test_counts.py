@@ -22,7 +22,6 @@ from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import machine_provider, machines, model, ssh
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
-from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import Unreachable
 from tfdeploy.plan.plan import Plan, make_plan
 
@@ -47,9 +46,9 @@ PREVIEW = {
 """It inspects, plans, validates and renders."""
 
 LOOK = {"DescribeInstances": 1}
-LOOK_AFTER_AN_END = {"DescribeInstances": 3, "GetCallerIdentity": 1, "GetObject": 1}
-"""The second call asks for the known ids of those without the cluster's tag, and the third one why they have ended; the manager is
-among them, so its record is read from the bucket."""
+LOOK_AFTER_AN_END = {"DescribeInstances": 2, "GetCallerIdentity": 1, "GetObject": 1}
+"""The second call asks for the known ids of those without the cluster's tag; the manager is among them, so its record is
+read from the bucket."""
 
 DELETION = {
     "DescribeInstances": 2,
@@ -143,6 +142,8 @@ def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: 
     assert all(machine.exists for machine in again.machines)
     assert UNKNOWN in warnings
     assert calls == PREVIEW
+    assert again.run.cost_per_hour == plan.run.cost_per_hour > 0
+    assert again.cost == plan.cost
 
 
 @pytest.mark.parametrize("workers", SIZES)
@@ -151,7 +152,6 @@ def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
 ) -> None:
     plan, _ = preview(tmp_path, workers)
     ids = launch(plan)
-    costs.save_plan(CLUSTER, fleets.spec(workers=workers), plan)
     account.forget()
     calls.clear()
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
@@ -182,10 +182,13 @@ def test_a_machine_with_another_tag_is_the_clusters_by_its_id(tmp_path: Path, ca
 
 def test_a_machine_that_was_never_created_is_not_gone(tmp_path: Path, calls: Counter[str]) -> None:
     plan, _ = preview(tmp_path, 2)
-    costs.save_plan(CLUSTER, fleets.spec(workers=2), plan)
-    statuses = BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.statuses
-    assert statuses == {machine.name: "not created" for machine in plan.machines}
+
+    def statuses() -> set[str]:
+        found = BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines
+        return {found.status(machine.name) for machine in plan.machines}
+
+    assert statuses() == {"not created"}
     ids = launch(plan)
-    BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    assert statuses() == {"connecting"}
     account.client("ec2", REGION).terminate_instances(InstanceIds=ids)
-    assert not BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.statuses
+    assert statuses() == {"gone"}

@@ -8,11 +8,9 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER
 from tfdeploy.backends.ec2.machine import boot, ssh
-from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import SpecError
 
 READERS: dict[str, Callable[[Any], Any]] = {
-    "ledger.json": costs.current_cost,
     "machines.json": ssh.read,
     "failures.json": boot.read_failures,
 }

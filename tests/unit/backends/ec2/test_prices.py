@@ -127,10 +127,6 @@ def test_where_some_is_the_most_and_some_unknown_no_bound_is_claimed() -> None:
     assert found.text() == "$1.23, plus 1 machine with unknown prices (x99.large)"
 
 
-def test_disks_that_nobody_knows_are_no_disks_for_nothing() -> None:
-    assert hourly_cost(BillableMachine("m7i.large", disks=None), OREGON) == Amount(0.1008 + 0.005, ("disks",))
-
-
 def test_of_a_region_without_prices_nothing_is_known() -> None:
     found = hourly_cost(SMALL, "mars-north-1")
     assert found == Amount(0, ("m7i.large and gp3 disk and public address",))

@@ -102,22 +102,21 @@ def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.Mon
 
 
 def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None:
-    assert record_bucket.stored_run(CLUSTER) is None
+    assert record_bucket.stored_run(CLUSTER).run_state is None
     listed_run(s3, 100.0, "first")
-    run = record_bucket.stored_run(CLUSTER)
+    at, run = record_bucket.stored_run(CLUSTER)
     assert run is not None
-    assert run.spec.id == "first"
+    assert (at, run.spec.id) == (100.0, "first")
     assert not (tmp_path / "state").exists(), "a preview leaves nothing behind"
     record_bucket.download(CLUSTER)
     listed_run(s3, 90.0, "older")
-    run = record_bucket.stored_run(CLUSTER)
+    at, run = record_bucket.stored_run(CLUSTER)
     assert run is not None
-    assert run.spec.id == "first", "the copy is newer"
+    assert (at, run.spec.id) == (100.0, "first"), "the copy is newer"
     record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "b2")
-    run = record_bucket.stored_run(CLUSTER)
-    assert run is not None, "another cluster was destroyed"
+    assert record_bucket.stored_run(CLUSTER).run_state is not None, "another cluster was destroyed"
     record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
-    assert record_bucket.stored_run(CLUSTER) is None
+    assert record_bucket.stored_run(CLUSTER).run_state is None
 
 
 def test_a_file_in_parts_comes_together_and_only_what_it_has_grown_by_later(s3: Any) -> None:

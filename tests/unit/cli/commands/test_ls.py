@@ -15,7 +15,7 @@ from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import ClusterRef, ObservedCost, ObservedMachines, ObservedState
+from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
 from tfdeploy.errors import Unreachable
@@ -59,8 +59,7 @@ def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE,
 def running(cost: bool = False) -> ObservedState:
     made = World(workers=1)
     made.come()
-    costs = ObservedCost({"spent": 0.35, "per_hour": None} if cost else None)
-    return replace(sight(made), machines=ObservedMachines(cost=costs))
+    return replace(sight(made), cost={"spent": 0.35, "per_hour": None} if cost else None)
 
 
 def gone() -> ObservedState:

@@ -41,7 +41,6 @@ _MOST_VALUES = 200
 _THROTTLED_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 1.0, 30.0
 """How long a call is repeated that AWS refuses because of too many calls, and the pauses between."""
 
-_ENDED = ["shutting-down", "terminated"]
 _TYPES_PAGE = "See https://aws.amazon.com/ec2/instance-types/ for the available types."
 _MIB = 1 << 20
 
@@ -202,15 +201,6 @@ def instance_states(region: str, instance_ids: Sequence[str]) -> dict[str, str]:
         for part in parts
         for item in _described(region, [{"Name": "instance-id", "Values": list(part)}])
     }
-
-
-def transition_reasons(region: str, instance_ids: Sequence[str]) -> dict[str, str]:
-    """The `StateTransitionReason` of terminated instances by id. EC2 reports an instance for about an hour after its end."""
-    if not instance_ids:
-        return {}
-    ids = {"Name": "instance-id", "Values": list(instance_ids)}
-    ended = {"Name": "instance-state-name", "Values": _ENDED}
-    return {item["InstanceId"]: item.get("StateTransitionReason", "") for item in _described(region, [ids, ended])}
 
 
 def _instance(item: Mapping[str, Any]) -> Instance:

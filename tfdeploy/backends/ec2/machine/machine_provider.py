@@ -15,7 +15,6 @@ from ...parallel_calls import for_all
 from ...planning import DependencyRequest
 from .. import cleanup, record_bucket, validate
 from ..aws import account, api
-from ..price import costs
 from ..ssh_key import read_stored_key
 from ..swarm import MachineSwarm
 from . import boot, machines, ssh
@@ -52,16 +51,12 @@ class Ec2MachineProvider:
         is_open = run is not None and run.result is None
         return register(request.name, request.cluster, request.spec, needed, key, request.opts, is_open)
 
-    def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
-        """What EC2 and the Swarm report, what the machines cost, and which of them could not boot. The ledger of costs gets the
-        observation too, but not that of a preview."""
+    def observe(self, cluster: ClusterRef) -> ObservedMachines:
+        """What EC2 and the Swarm report, and which of the machines could not boot."""
         instances: Mapping[str, Instance] = {}
         problems: tuple[str, ...] = ()
         try:
-            existing = machines.existing(cluster)
-            if not is_preview:
-                costs.record_observation(cluster, existing)
-            instances = {instance.machine: instance for instance in existing}
+            instances = {instance.machine: instance for instance in machines.existing(cluster)}
         except (BackendError, SpecError) as error:
             problems = (str(error),)
         nodes: Mapping[str, Any] = {}
@@ -72,10 +67,9 @@ class Ec2MachineProvider:
         is_managed = any(instance.is_manager for instance in instances.values())
         statuses = {name: machine_status(instance, nodes.get(name), is_managed) for name, instance in instances.items()}
         return ObservedMachines(
-            statuses=statuses if problems else {**costs.not_created(cluster), **statuses},
+            statuses=statuses,
             others=UNKNOWN if problems else GONE,
             addresses={name: instance.public_ip for name, instance in instances.items()},
-            cost=costs.current_cost(cluster),
             failures={name: f"{failure.reason}\n{failure.console}".rstrip() for name, failure in failures.items()},
             remedies={
                 name: terminate_remedy(region, name, instances[name].instance_id)

@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ....agent.json_data import JsonData
 from ....errors import SpecError
 from ....spec.ec2 import NEW
 from ....units import counted, dollars, text_of_seconds
 
 CURRENCY = "USD"
-
-LEAST_SECONDS = 60.0
-"""The shortest time that AWS bills. https://aws.amazon.com/ec2/pricing/on-demand/"""
 
 ENDING_SECONDS = 420.0
 """How long a machine may outlive its lifetime: the manager waits for the other machines and for the upload of the record."""
@@ -40,7 +36,7 @@ class PriceTable:
 
 
 @dataclass(frozen=True)
-class Disk(JsonData):
+class Disk:
     """A disk that is created with a machine."""
 
     kind: str
@@ -48,13 +44,12 @@ class Disk(JsonData):
 
 
 @dataclass(frozen=True)
-class BillableMachine(JsonData):
+class BillableMachine:
     """The properties of a machine that AWS bills."""
 
     instance_type: str
     spot: bool = False
-    disks: tuple[Disk, ...] | None = ()
-    """None where they are unknown."""
+    disks: tuple[Disk, ...] = ()
     public_ip: bool = True
 
 
@@ -126,8 +121,7 @@ def disk_price(disk: Disk, region: str) -> float | None:
 def hourly_cost(machine: BillableMachine, region: str) -> Amount:
     """The cost of one machine per hour: the instance, its disks, its public address."""
     parts = [(machine.instance_type, instance_price(machine.instance_type, region))]
-    parts += [(f"{disk.kind} disk", disk_price(disk, region)) for disk in machine.disks or ()]
-    parts += [("disks", None)] if machine.disks is None else []
+    parts += [(f"{disk.kind} disk", disk_price(disk, region)) for disk in machine.disks]
     parts += [("public address", price_table().rows["ipv4"].get(region))] if machine.public_ip else []
     missing = list(dict.fromkeys(name for name, usd in parts if usd is None))
     usd = sum(usd for _, usd in parts if usd is not None)
