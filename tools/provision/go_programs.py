@@ -15,8 +15,9 @@ from tools.provision.steps import SetupError, locked, run
 ENV = {"CGO_ENABLED": "0", "GOWORK": "off", "GOGC": "off", "GOMEMLIMIT": "1GiB"}
 """A compiler runs for a second, and needs a quarter less processor time if it does not collect its memory."""
 
-BUILD = ("build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
-"""The same for all programs, so that each package that several of them contain is compiled once."""
+BUILD = ("build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false")
+"""The same for all programs, so that each package that several of them contain is compiled once. `-v` names the package that is
+compiled: without it, the last line during minutes of compiling is that of a download, which looks like one that hangs."""
 
 
 @dataclass(frozen=True)
