@@ -21,7 +21,7 @@ from .cluster import TensorFlowCluster
 from .component.plugin_exit import follow_engine
 from .registry import versions
 from .report.update_failure import failure_of
-from .spec.arg_docs import CLASSES, rows
+from .spec.arg_docs import CLASSES, described
 
 NAME = "tfdeploy"
 DISTRIBUTION = "pulumi-tfdeploy"
@@ -41,7 +41,7 @@ class Package(ComponentProvider):
     def __init__(self) -> None:
         super().__init__([TensorFlowCluster], NAME, version=versions()[DISTRIBUTION])
         schema = {**_about(), **json.loads(self.schema or "{}")}
-        _add_defaults(schema)
+        _describe_arguments(schema)
         self.schema = json.dumps(_dedented(schema))
 
     def construct(
@@ -138,8 +138,8 @@ def _checked(cluster: str, state: Any) -> pulumi.Output[Any]:
     return pulumi.Output.from_input(state).apply(check)
 
 
-def _add_defaults(schema: dict[str, Any]) -> None:
-    """Append the defaults to the descriptions. They are not the schema's `default`: then the generated code would pass
+def _describe_arguments(schema: dict[str, Any]) -> None:
+    """Add the texts of the arguments, with their defaults. Those are not the schema's `default`: then the generated code would pass
     them as arguments, which override the stack's configuration."""
     (resource,) = schema["resources"].values()
     types = {
@@ -148,12 +148,11 @@ def _add_defaults(schema: dict[str, Any]) -> None:
         if "properties" in definition
     }
     types["TensorFlowClusterArgs"] = resource["inputProperties"]
-    for owner in CLASSES.values():
+    for prefix, (owner, _) in CLASSES.items():
         properties = {_python_name(key): value for key, value in types[owner].items()}
-        for row in rows(owner):
-            text = properties[row.name].setdefault("description", row.text)  # missing where a member is inherited
-            if row.default:
-                properties[row.name]["description"] = f"{inspect.cleandoc(text)}\n\nDefault: `{row.default}`."
+        for row in described(prefix):
+            default = f"\n\nDefault: `{row.default}`." if row.default else ""
+            properties[row.name]["description"] = row.text + default
 
 
 def _python_name(name: str) -> str:

@@ -208,7 +208,7 @@ def _final(props: Any) -> RunProps:
     variables = {name: values[name] for name in names}
     environment.secret_environment(ArgReader(props["cluster"]["name"], {"env": variables}))
     others = {name: value for name, value in values.items() if name not in variables}
-    environment.secrets(ArgReader(props["cluster"]["name"], {"secrets": others}), set())
+    environment.secrets(ArgReader(props["cluster"]["name"], {"secrets": others}))
     if not names:
         return cast(RunProps, props)
     text = json.dumps([run["id"], variables])

@@ -1,26 +1,31 @@
-"""Generates docs/reference.md, docs/command.md and package/schema.json from the code: `python -m tools.reference`."""
+"""Generates tfdeploy/args.py, docs/reference.md, docs/command.md and package/schema.json: `python -m tools.reference`."""
 
 import json
 import re
 import sys
 from collections.abc import Sequence
+from inspect import getdoc
 from pathlib import Path
 from unittest import mock
 
 from tfdeploy.cli.command_table import ALL, VERBS, Verb
 from tfdeploy.cli.exit_codes import EXIT_CODES
 from tfdeploy.cli.parser import Parser, add_common_options, command_parser
+from tfdeploy.cluster import TensorFlowCluster
+from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
 from tfdeploy.provider import Package
-from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
+from tfdeploy.spec.arg_docs import CLASSES, attributes, rows
+from tools import arguments
 from tools.wrap import WIDTH
 from tools.wrap import wrapped as wrapped_paragraphs
 
 ROOT = Path(__file__).parent.parent
+ARGS = ROOT / "tfdeploy" / "args.py"
 TARGET = ROOT / "docs" / "reference.md"
 COMMAND = ROOT / "docs" / "command.md"
 SCHEMA = ROOT / "package" / "schema.json"
 
-ROWS = {"tasks": "TaskRow", "machines": "MachineRow"}
+ROWS = {"tasks": TaskRow, "machines": MachineRow}
 """Outputs that are lists to the type of their items."""
 
 HEAD = """\
@@ -93,20 +98,17 @@ Generated from the code by `python -m tools.reference`; a test compares.
 """
 
 
-def outputs(title: str, module: str, name: str) -> str:
+def outputs(title: str, owner: type) -> str:
     """A heading, the class's docstring, and a list of its attributes."""
-    (_, _, about), *attributes = docstrings(module, name)
-    items = [f"- `{attribute}` (`{kind}`): {text}" for attribute, kind, text in attributes]
-    return _section(title, about, items)
+    items = [f"- `{name}` (`{kind}`): {text}" for name, (kind, text) in attributes(owner).items()]
+    return _section(title, getdoc(owner) or "", items)
 
 
-def arguments(prefix: str, name: str) -> str:
+def arguments_of(prefix: str) -> str:
     """A heading, the class's docstring, and a list of its arguments with their defaults."""
-    about = docstrings("args", name)[0][2]
-    inherited = rows("JobArgs") if name == "ServiceArgs" else ()
-    own = [row for row in rows(name) if row not in inherited]
-    items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in own]
-    return _section(f"`{prefix.rstrip('.')}`: {name}" if prefix else name, about, items)
+    name, owner = CLASSES[prefix]
+    items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in rows(prefix)]
+    return _section(f"`{prefix.rstrip('.')}`: {name}" if prefix else name, getdoc(owner) or "", items)
 
 
 def _default(value: str) -> str:
@@ -122,10 +124,10 @@ def reference() -> str:
     return "\n".join(
         [
             HEAD,
-            outputs("TensorFlowCluster: outputs", "cluster", "TensorFlowCluster"),
-            *(outputs(f"{name}: an item of `{output}`", "outputs", name) for output, name in ROWS.items()),
-            outputs("CostSummary: `cost`", "outputs", "CostSummary"),
-            *(arguments(prefix, name) for prefix, name in CLASSES.items()),
+            outputs("TensorFlowCluster: outputs", TensorFlowCluster),
+            *(outputs(f"{owner.__name__}: an item of `{output}`", owner) for output, owner in ROWS.items()),
+            outputs("CostSummary: `cost`", CostSummary),
+            *map(arguments_of, CLASSES),
             TASK,
         ]
     )
@@ -175,6 +177,6 @@ def schema() -> str:
 
 
 if __name__ == "__main__":
-    for page, text in ((TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
+    for page, text in ((ARGS, arguments.module()), (TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
         page.write_text(text)
         sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")

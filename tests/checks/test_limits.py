@@ -9,9 +9,9 @@ import pytest
 from tools.density import ROOT, measured
 
 LIMITS = {
-    "tfdeploy": 2300,
-    "tfdeploy/component": 1600,
-    "tfdeploy/spec": 2000,
+    "tfdeploy": 2080,
+    "tfdeploy/component": 1580,
+    "tfdeploy/spec": 2190,
     "tfdeploy/plan": 2100,
     "tfdeploy/agent": 11550,
     "tfdeploy/backends": 3340,
@@ -21,10 +21,10 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
     "tfdeploy/cli": 6735,
-    "tests": 78210,
+    "tests": 78110,
     "bench": 4800,
     "docs": 6600,
-    "tools": 12500,
+    "tools": 12590,
     "programs": 25700,
     "images": 450,
     ".ci": 50,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49980, 340
+PACKAGE_LINES, PACKAGE_MODULES = 49970, 340
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -2,21 +2,14 @@
 
 import json
 import re
-from dataclasses import fields
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy import args, choices
 from tfdeploy.cli.commands.options import _rows
 from tfdeploy.provider import Package, _python_name
-from tfdeploy.spec import docker, ec2
-from tfdeploy.spec.arg_docs import CLASSES, rows
-from tfdeploy.spec.backends import BACKENDS
-from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, SUCCESS_RULES
-from tfdeploy.spec.jobs import DATA_SERVICE_KEYS, JOB_GROUPS, JOB_KEYS, SERVICE_KEYS
-from tfdeploy.spec.restart import RESTART_KEYS, Restart
+from tfdeploy.spec.arg_docs import CLASSES, described
 from tools.reference import reference
 
 DEFAULTS = {
@@ -57,38 +50,6 @@ def test_a_shown_default_changes_nothing_when_it_is_set(row: Any) -> None:
         assert spec(**{**base, **arguments}) == unset
 
 
-def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
-    groups = {
-        "container": args.ContainerArgs,
-        "docker": args.DockerArgs,
-        "ec2": args.Ec2Args,
-        "kubernetes": args.KubernetesArgs,
-    }
-    assert {name: set(group.__annotations__) for name, group in groups.items()} == {
-        name: set(members) for name, members in GROUPS.items()
-    }
-    own = {"container": args.JobContainerArgs, "ec2": args.JobEc2Args, "kubernetes": args.JobKubernetesArgs}
-    assert {name: set(group.__annotations__) for name, group in own.items()} == {
-        name: set(members) for name, members in JOB_GROUPS.items()
-    }
-    assert set(args.JobArgs.__annotations__) == set(JOB_KEYS)
-    assert set(args.ServiceArgs.__annotations__) == set(SERVICE_KEYS)
-    assert set(args.DataServiceArgs.__annotations__) == set(DATA_SERVICE_KEYS)
-    assert set(args.RestartArgs.__annotations__) == set(RESTART_KEYS) == {field.name for field in fields(Restart)}
-
-
-def test_enums_have_the_values_that_the_spec_accepts() -> None:
-    for kind, values in (
-        (choices.Backend, tuple(BACKENDS)),
-        (choices.FlagRule, FLAG_RULES),
-        (choices.SuccessRule, SUCCESS_RULES),
-        (choices.Network, docker.NETWORKS),
-        (choices.MachineLayout, ec2.LAYOUTS),
-        (choices.Connectivity, ec2.CONNECTIVITIES),
-    ):
-        assert tuple(get_args(kind) or [choice.value for choice in kind]) == values  # type: ignore[attr-defined]
-
-
 def test_no_text_repeats_a_default() -> None:
     for row in _rows():
         assert not re.search(r"\(the default\)|\(by default\)|; .{1,8} by default", row.text), row.name
@@ -99,10 +60,10 @@ def test_reference_and_schema_show_the_same_defaults() -> None:
     (resource,) = schema["resources"].values()
     types = {name.rpartition(":")[2]: definition for name, definition in schema["types"].items()}
     types["TensorFlowClusterArgs"] = {"properties": resource["inputProperties"]}
-    for owner in CLASSES.values():
-        described = {_python_name(name): item["description"] for name, item in types[owner]["properties"].items()}
-        assert set(described) == {row.name for row in rows(owner)}
-        for row in rows(owner):
-            assert described[row.name].endswith(f"Default: `{row.default}`.") == bool(row.default), row.name
+    for prefix, (owner, _) in CLASSES.items():
+        texts = {_python_name(name): item["description"] for name, item in types[owner]["properties"].items()}
+        assert set(texts) == {row.name for row in described(prefix)}
+        for row in described(prefix):
+            assert texts[row.name].endswith(f"Default: `{row.default}`.") == bool(row.default), row.name
             default = f", default `{row.default}`" if row.default else ""
             assert re.search(rf" - `{row.name}` \(`[^`]*`{re.escape(default)}\): ", page), row.name

@@ -19,7 +19,7 @@ def named(modules: set[str], packages: Sequence[str]) -> list[str]:
 
 
 def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
-    names = {"args", "choices", "cluster", "outputs", "component", "component.tracebacks"}
+    names = {"args", "cluster", "outputs", "component", "component.tracebacks"}
     modules = loaded("from tfdeploy import TensorFlowCluster")
     assert named(modules, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
 

@@ -6,22 +6,25 @@ are merged key by key, groups of arguments at every level. The program's values 
 
 import json
 import os
-from collections import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union, get_args, get_origin, is_typeddict
+from dataclasses import replace
+from typing import Any
 
 import pulumi
 from pulumi.runtime.config import CONFIG, get_config_env, is_config_secret
 
-from ..args import TensorFlowClusterArgs
 from ..errors import SpecError
 from ..spec.arg_reader import NEVER_SHOWN, unknown_remedy
+from ..spec.argument import DATA, GROUP, GROUPS, MAPPING, TEXTS, Argument, arguments
 from ..spec.backends import JOB_MAPPINGS
-from ..spec.cluster import GROUPS
+from ..spec.cluster import GROUPS as MEMBERS
+from ..spec.cluster import ClusterSpec
 from ..spec.environment import secret_texts
 from ..units import DURATION_FORM, seconds
 
 _NAMESPACE = "tfdeploy"
+
+_MAPPINGS = (MAPPING, DATA, GROUP, GROUPS)
 
 
 def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
@@ -30,33 +33,32 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
     Raises:
         SpecError: a value of the configuration has the wrong type or must not be secret, or an argument does not exist.
     """
-    types = TensorFlowClusterArgs.__annotations__
+    declared = arguments(ClusterSpec)
     for key, value in args.items():
-        if key not in types:
-            remedy = unknown_remedy(key, tuple(types), GROUPS, value)
+        if key not in declared:
+            remedy = unknown_remedy(key, tuple(declared), MEMBERS, value)
             raise SpecError(f"{name}: {key}", "is not an argument of TensorFlowCluster", remedy)
-    _refuse_unknown_configuration(tuple(types))
+    _refuse_unknown_configuration(tuple(declared))
     merged = {key: value for key, value in args.items() if value is not None}
-    for key, kind in types.items():
-        is_mapping = is_typeddict(kind) or _base(kind) is dict
-        if (key not in merged or (is_mapping and isinstance(merged[key], Mapping))) and (
-            text := config.get(key)
-        ) is not None:
-            configured = _secret(key, _parsed(key, kind, text)) if _is_secret(key) else _parsed(key, kind, text)
+    for key, argument in declared.items():
+        is_merged = argument.kind in _MAPPINGS and isinstance(merged.get(key), Mapping)
+        if (key not in merged or is_merged) and (text := config.get(key)) is not None:
+            parsed = _parsed(key, argument, text)
+            configured = _secret(key, parsed) if _is_secret(key) else parsed
             merged[key] = _merged(configured, merged[key]) if key in merged else configured
     return merged
 
 
 def overridden(args: Mapping[str, Any], config: pulumi.Config) -> list[str]:
     """A sentence for each argument that both the program and the configuration set, to different values: which of them counts."""
-    types = TensorFlowClusterArgs.__annotations__
+    declared = arguments(ClusterSpec)
     sentences = []
     for key, value in args.items():
-        text = config.get(key) if value is not None and key in types else None
+        text = config.get(key) if value is not None and key in declared else None
         if text is None:
             continue
         try:
-            parts = _overridden_parts(key, _parsed(key, types[key], text), value)
+            parts = _overridden_parts(key, _parsed(key, declared[key], text), value)
         except SpecError:  # it has no effect, whatever it is
             parts = [(key, text, value)]
         sentences += [_counts(*part) for part in parts]
@@ -92,7 +94,7 @@ def _refuse_unknown_configuration(names: Sequence[str]) -> None:
         namespace, _, name = key.partition(":")
         if namespace == _NAMESPACE and name not in names:
             group, _, member = name.partition(".")
-            remedy = unknown_remedy(name, names, GROUPS)
+            remedy = unknown_remedy(name, names, MEMBERS)
             if member and group in names:
                 remedy = f"A member of a group needs --path: pulumi config set --path '{key}' VALUE."
             removal = f"Remove it by `pulumi config rm {key}`."
@@ -148,15 +150,10 @@ def _merged(configured: Any, program: Any) -> Any:
     return merged
 
 
-def _parsed(key: str, kind: Any, text: str) -> Any:
-    base = dict if is_typeddict(kind) else _base(kind)
-    parse, form = next(
-        (parse, form)
-        for parsed_type, (parse, form) in _PARSERS.items()
-        if isinstance(base, type) and issubclass(base, parsed_type)
-    )
+def _parsed(key: str, argument: Argument, text: str) -> Any:
+    parse, form = _PARSERS.get(argument.kind, _MAPPING_PARSER)
     try:
-        return _converted(kind, parse(text))
+        return _converted(argument, parse(text))
     except (ValueError, KeyError, RecursionError):
         where = f"configuration tfdeploy:{key}"
         remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
@@ -164,36 +161,29 @@ def _parsed(key: str, kind: Any, text: str) -> Any:
         raise SpecError(where, f"{value} is not {form}", remedy) from None
 
 
-def _converted(kind: Any, value: Any) -> Any:
+def _converted(argument: Argument | None, value: Any) -> Any:
     """A value below a mapping with the type that the argument has: `pulumi config set --path` stores `5` as a number and
     `0.5` as a string, whatever the argument expects. Values that do not fit are left for the validation to report."""
-    kind = plain_type(kind)
-    if is_typeddict(kind) and isinstance(value, Mapping):
-        types = kind.__annotations__
-        return {key: _converted(types.get(key), item) for key, item in value.items()}
-    if _base(kind) is dict and isinstance(value, Mapping):
-        return {key: _converted(get_args(kind)[1], item) for key, item in value.items()}
-    if _base(kind) is list and isinstance(value, list):
-        return [_converted(get_args(kind)[0], item) for item in value]
-    if kind is float and isinstance(value, str):
+    if argument is None:
+        return value
+    if argument.kind == GROUPS and isinstance(value, Mapping):
+        return {name: _converted(replace(argument, kind=GROUP), item) for name, item in value.items()}
+    if argument.members and isinstance(value, Mapping):
+        members = arguments(argument.members)
+        return {key: _converted(members.get(key), item) for key, item in value.items()}
+    if argument.kind == MAPPING and isinstance(value, Mapping):
+        return {key: _as_text(item) for key, item in value.items()}
+    if argument.kind == TEXTS and isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if argument.kind == "float" and isinstance(value, str):
         return float(value)
-    if kind is bool and value in (0, 1):
+    if argument.kind == "bool" and value in (0, 1):
         return bool(value)
-    is_text = isinstance(kind, type) and issubclass(kind, str)
-    if is_text and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value
+    return _as_text(value) if argument.kind == "str" else value
 
 
-def _base(kind: Any) -> Any:
-    """`dict` for `dict[str, int]` and for `Mapping[str, int]`; `list` likewise."""
-    base = get_origin(plain_type(kind)) or plain_type(kind)
-    return {abc.Mapping: dict, abc.Sequence: list}.get(base, base)
-
-
-def plain_type(kind: Any) -> Any:
-    """`str` for `pulumi.Input[str]`, which is a union."""
-    return get_args(kind)[0] if get_origin(kind) is Union else kind
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _json(kind: type) -> Callable[[str], Any]:
@@ -210,15 +200,16 @@ def _boolean(text: str) -> bool:
     return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
 
 
-_PARSERS: Mapping[type, tuple[Callable[[str], Any], str]] = {
-    str: (str, "a string"),
-    bool: (_boolean, "true or false"),
-    int: (int, "an integer"),
-    float: (float, "a number"),
-    list: (_json(list), "a list as JSON"),
-    dict: (_json(dict), "a mapping as JSON"),
+_PARSERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "str": (str, "a string"),
+    "bool": (_boolean, "true or false"),
+    "int": (int, "an integer"),
+    "float": (float, "a number"),
+    TEXTS: (_json(list), "a list as JSON"),
 }
-"""The type of an argument to its parser, and to the form that the parser reads. `bool` is before `int`, its base class."""
+"""The kind of an argument to its parser, and to the form that the parser reads."""
+
+_MAPPING_PARSER = (_json(dict), "a mapping as JSON")
 
 
 def _without_env_values(own: Any) -> Any:

@@ -131,7 +131,7 @@ class ArgReader:
         value = self._value(key, bool, "True or False")
         return default if value is None else bool(value)
 
-    def boolean_or_count(self, key: str) -> bool:
+    def boolean_or_count(self, key: str, _default: bool = False) -> bool:
         """True or False; 1 and 0 too."""
         value = self.args.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value not in (0, 1):

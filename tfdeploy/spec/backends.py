@@ -74,6 +74,10 @@ BACKENDS: dict[str, BackendEntry] = {
 """Each value of the argument `backend`. A new backend is one entry here."""
 
 
+BACKEND_GROUPS = tuple(dict.fromkeys(group for entry in BACKENDS.values() for group in entry.groups))
+"""The groups of arguments that only some backends use."""
+
+
 def backend_entry(name: str) -> BackendEntry:
     """The backend of that name.
 

@@ -9,35 +9,41 @@ from ..agent.control.until_metrics import COMPARISONS
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
-from ..agent.run_state import TENSORBOARD, WORKERS
+from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
-from . import docker, ec2, elastic, kubernetes
 from .arg_reader import ArgReader, refuse_deep
+from .argument import (
+    DATA,
+    MAPPING,
+    TEXTS,
+    Choices,
+    choice,
+    duration,
+    flag,
+    group,
+    groups,
+    integer,
+    mapping,
+    members_of_groups,
+    own,
+    text,
+    values_of,
+)
 from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 from .docker import ContainerSpec, DockerSpec
 from .ec2 import Ec2Spec
-from .environment import context, refuse_too_long, secret_environment, secrets
-from .jobs import JOB_GROUPS, MOST_TASKS, SERVER, JobSpec, jobs_of
+from .elastic import ElasticSpec, refuse_elastic
+from .environment import context, plain_environment, refuse_same_names, refuse_too_long, secret_environment, secrets
+from .jobs import MOST_TASKS, SERVER, DataServiceSpec, JobSpec, ServiceSpec, jobs_of
 from .kubernetes import KubernetesSpec
+from .restart import Restart
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "container": docker.KEYS,
-    "docker": docker.DOCKER_KEYS,
-    "ec2": ec2.KEYS,
-    "kubernetes": kubernetes.KEYS,
-}
-"""The groups of arguments and their members."""
-
-
-_JOB_FIELDS: Mapping[str, str] = {"container": "container", "ec2": "instance", "kubernetes": "pod"}
-"""A group to the field of `JobSpec` that has it."""
-
-FLAG_RULES = (AUTO, ALWAYS, NEVER)
-"""Whether the four flags are appended to the command."""
-
-SUCCESS_RULES = ("chief", "worker-0", "all-workers")
-"""The tasks that must succeed for the run to succeed."""
+BACKEND_CHOICES = Choices("Backend", "Where tasks run.", tuple(BACKENDS))
+FLAG_RULES = Choices("FlagRule", "Whether the four flags are appended to the command.", (AUTO, ALWAYS, NEVER))
+SUCCESS_RULES = Choices(
+    "SuccessRule", "Which tasks must succeed for the run to succeed.", ("chief", "worker-0", "all-workers")
+)
 
 LONGEST_NAME = 40
 
@@ -67,167 +73,14 @@ class Comparison:
     threshold: float
 
 
-@dataclass(frozen=True)
-class ClusterSpec:
-    """One cluster; see `args.TensorFlowClusterArgs` for the meaning of the fields."""
-
-    name: str
-    command: tuple[str, ...]
-    jobs: tuple[JobSpec, ...]
-    success: str
-    worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
-    """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
-    evaluator_timeout: float = field(default=600.0, metadata={"unit": "s"})
-    flags: str = AUTO
-    code: str = ""
-    standalone_servers: bool = False
-    tf_config_master: bool = False
-    requirements: tuple[str, ...] = ()
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    until: Mapping[str, Comparison] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
-    secret_env: tuple[str, ...] = ()
-    """The names of the variables of `env` with secret values."""
-    secrets: tuple[str, ...] = ()
-    data_dir: str = ""
-    train_dir: str = ""
-    artifacts: tuple[str, ...] = DEFAULT_PATTERNS
-    checkpoint_upload_interval: float | None = field(default=None, metadata={"unit": "s"})
-    """0 for never. None: the default, which depends on whether machines can be lost."""
-    context: str = "{}"
-    stop_grace_period: float = field(default=10.0, metadata={"unit": "s"})
-    wait: float = field(default=600.0, metadata={"unit": "s"})
-    start_timeout: float = field(default=0.0, metadata={"unit": "s"})
-    retention: float = field(default=0.0, metadata={"unit": "s"})
-    """0 for ever."""
-    run_id: str = ""
-    resume_from: str = ""
-    adopt: str = ""
-    log_lines: int = 20
-    backend: str = DEFAULT_BACKEND
-    container: ContainerSpec = field(default_factory=ContainerSpec)
-    written_container: ContainerSpec = field(default_factory=ContainerSpec)
-    """The group as the user wrote it, also on a backend that does not use it: the image counts in the name of a run everywhere."""
-    docker: DockerSpec = field(default_factory=DockerSpec)
-    ec2: Ec2Spec = field(default_factory=Ec2Spec)
-    kubernetes: KubernetesSpec = field(default_factory=KubernetesSpec)
-    unused_groups: tuple[str, ...] = ()
-    """Groups of arguments that are set and have no effect on this backend."""
-    max_workers: int = 0
-    """How many workers there may be in an elastic cluster; 0 where it is not elastic."""
-
-    @property
-    def training_jobs(self) -> tuple[JobSpec, ...]:
-        """All jobs but TensorBoard, which takes no part in the training. Services are among them."""
-        return tuple(job for job in self.jobs if job.name != TENSORBOARD)
-
-    def job(self, name: str) -> JobSpec | None:
-        """The job of that name, if the cluster has it."""
-        return next((job for job in self.jobs if job.name == name), None)
-
-
-def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
-    """The specification from the arguments. Groups that the backend does not use are validated, and then left out.
-
-    Raises:
-        SpecError: an argument is not valid.
-    """
-    args = _reader(name, values)
-    jobs = jobs_of(args)
-    env, success = secret_environment(args), _success(args, jobs)
-    spec = ClusterSpec(
-        name=name,
-        command=_command(args),
-        jobs=jobs,
-        success=success,
-        worker_timeout=_worker_timeout(args, jobs, success),
-        evaluator_timeout=args.duration("evaluator_timeout", ClusterSpec.evaluator_timeout),
-        flags=_flags(args),
-        code=args.string("code"),
-        standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
-        tf_config_master=args.boolean("tf_config_master"),
-        requirements=_requirements(args),
-        metrics=_metrics(args),
-        until=_until(args),
-        env=env.plain,
-        secret_env=env.secret,
-        secrets=secrets(args, {*env.plain, *env.secret, *(variable for job in jobs for variable in job.env)}),
-        data_dir=_data_dir(args),
-        train_dir=args.string("train_dir"),
-        artifacts=_artifacts(args),
-        checkpoint_upload_interval=_checkpoint_upload_interval(args),
-        context=context(args),
-        stop_grace_period=args.duration("stop_grace_period", ClusterSpec.stop_grace_period),
-        wait=args.duration("wait", ClusterSpec.wait),
-        start_timeout=args.duration("start_timeout", ClusterSpec.start_timeout),
-        retention=args.duration("retention", ClusterSpec.retention),
-        run_id=args.string("run_id"),
-        adopt=args.matching("adopt", _ID, "the id of a cluster, such as k3v9x2abcd"),
-        resume_from=_resume_from(args),
-        log_lines=_log_lines(args, jobs),
-        backend=args.choice("backend", tuple(BACKENDS), ClusterSpec.backend),
-        container=docker.container_spec(args.group("container", docker.KEYS)),
-        docker=docker.docker_spec(args.group("docker", docker.DOCKER_KEYS)),
-        ec2=ec2.ec2_spec(args.group("ec2", ec2.KEYS)),
-        kubernetes=kubernetes.kubernetes_spec(args.group("kubernetes", kubernetes.KEYS)),
-        max_workers=_max_workers(args, jobs),
-    )
-    return _without_unused_groups(spec, args)
-
-
-def _reader(name: str, values: Mapping[str, Any]) -> ArgReader:
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = (
-            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
-        )
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
-    refuse_deep(name, values)
-    return ArgReader(name, values)
-
-
-def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
-    ports = [job.port for job in jobs if job.name == "worker"]
-    return elastic.max_workers(args, {job.name: job.count for job in jobs}, sum(ports), MOST_TASKS)
-
-
-def _log_lines(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
-    lines, tasks = args.integer("log_lines", ClusterSpec.log_lines, 0, 10_000), sum(job.count for job in jobs)
-    if lines * tasks > MOST_LOG_LINES:
-        wrong = f"{lines} lines of {tasks} tasks are more than the {MOST_LOG_LINES} lines that an update stores in the outputs"
-        remedy = f"Use at most {MOST_LOG_LINES // tasks}; `tfdeploy logs` prints any number."
-        raise args.error("log_lines", wrong, remedy)
-    return lines
-
-
-def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
-    used = BACKENDS[spec.backend].groups
-    set_groups = [group for group in GROUPS if args.args.get(group)]
-    for mapping in JOB_MAPPINGS:
-        own = args.mapping(mapping, values=Mapping)
-        set_groups += [f"{mapping}.{job}.{group}" for job in own for group in JOB_GROUPS if own[job].get(group)]
-    unused = tuple(group for group in set_groups if group.rpartition(".")[2] not in used)
-    job_fields = [field for group, field in _JOB_FIELDS.items() if group not in used]
-    jobs = tuple(_emptied(job, job_fields) for job in spec.jobs)
-    written = replace(spec, jobs=jobs, written_container=spec.container, unused_groups=unused)
-    return _emptied(written, [group for group in GROUPS if group not in used])
-
-
-_Spec = TypeVar("_Spec", ClusterSpec, JobSpec)
-
-
-def _emptied(spec: _Spec, fields: Sequence[str]) -> _Spec:
-    """The specification with the defaults in these fields, which are specifications themselves."""
-    return replace(spec, **{name: type(getattr(spec, name))() for name in fields})
-
-
-def _command(args: ArgReader) -> tuple[str, ...]:
-    command, servers = args.strings("command"), args.boolean("standalone_servers")
+def _command(args: ArgReader, key: str, _default: object) -> tuple[str, ...]:
+    command, servers = args.strings(key), args.boolean("standalone_servers")
     if servers and command and not args.args.get("chief"):
         remedy = "Remove `command`, or set chief=True: then it is the chief's command."
         raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
     if servers and not command:
         return SERVER
-    if not command and BACKENDS[args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)].runs_containers:
+    if not command and BACKENDS[args.choice("backend", BACKEND_CHOICES.values, DEFAULT_BACKEND)].runs_containers:
         return ()
     if not command or not command[0].strip():
         raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
@@ -235,9 +88,8 @@ def _command(args: ArgReader) -> tuple[str, ...]:
     return command
 
 
-def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
-    existing = {"worker" if job.name in WORKERS else job.name for job in jobs}
-    rule = args.choice("success", SUCCESS_RULES, "")
+def _success(args: ArgReader, rule: str, counts: Mapping[str, int]) -> str:
+    existing = {"worker" if job in WORKERS else job for job in counts if counts[job]}
     if not rule:
         return "chief" if "chief" in existing else "worker-0"
     if args.boolean("standalone_servers"):
@@ -249,77 +101,77 @@ def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
     return rule
 
 
-def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> float:
-    only_serve = success == "chief" and any(job.name == "ps" for job in jobs)
-    timeout = args.duration("worker_timeout", 0.0 if only_serve else ClusterSpec.worker_timeout)
-    if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
+def _worker_timeout(args: ArgReader, asked: float, success: str, counts: Mapping[str, int]) -> float:
+    if not args.has("worker_timeout"):
+        only_serve = success == "chief" and counts["ps"]
+        return 0.0 if only_serve else asked
+    if args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
-    return timeout
+    return asked
 
 
-def _flags(args: ArgReader) -> str:
-    rule = args.choice("flags", FLAG_RULES, "")
+def _servers(args: ArgReader, key: str, default: bool) -> bool:
+    """With a command, the servers are jobs with a command of their own."""
+    return args.boolean(key, default) and not args.strings("command")
+
+
+def _flags(args: ArgReader, key: str, default: str) -> str:
+    rule = args.choice(key, FLAG_RULES.values, "")
     if rule and args.boolean("standalone_servers") and not args.strings("command"):
-        raise args.error("flags", "cannot be combined with `standalone_servers`", "Remove it: there is no `command`.")
-    return rule or ClusterSpec.flags
+        raise args.error(key, "cannot be combined with `standalone_servers`", "Remove it: there is no `command`.")
+    return rule or default
 
 
-def _resume_from(args: ArgReader) -> str:
-    return args.matching("resume_from", _RUN, "the id of an earlier run, such as 0123456789ab")
-
-
-def _requirements(args: ArgReader) -> tuple[str, ...]:
+def _requirements(args: ArgReader, key: str, _default: object) -> tuple[str, ...]:
     """Without comments and empty lines, as pip reads a file."""
-    lines = args.strings("requirements")
+    lines = args.strings(key)
     for line in lines:
         if line.strip().startswith("-") or "\n" in line.strip():
-            raise args.error("requirements", f"{line!r} is not a package", 'Use requirements such as "pandas==2.2.3".')
+            raise args.error(key, f"{line!r} is not a package", 'Use requirements such as "pandas==2.2.3".')
     return tuple(filter(None, (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in lines)))
 
 
-def _data_dir(args: ArgReader) -> str:
+def _data_dir(_args: ArgReader, _key: str, path: str) -> str:
     """A folder is the same with and without a slash at its end; what a URL names is its store's to say."""
-    path = args.string("data_dir")
     return path if "://" in path or not path.strip("/") else path.rstrip("/")
 
 
-def _metrics(args: ArgReader) -> dict[str, str]:
-    patterns = args.mapping("metrics")
+def _metrics(args: ArgReader, key: str) -> dict[str, str]:
+    patterns: dict[str, str] = args.mapping(key)
     for name, pattern in patterns.items():
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             wrong = f"{pattern!r} is not a valid regular expression ({error})"
-            raise args.error(f"metrics.{name}", wrong, "Fix the pattern.") from None
+            raise args.error(f"{key}.{name}", wrong, "Fix the pattern.") from None
     return patterns
 
 
-def _artifacts(args: ArgReader) -> tuple[str, ...]:
-    if args.args.get("artifacts") is None:
-        return ClusterSpec.artifacts
-    patterns = args.strings("artifacts")
+def _artifacts(args: ArgReader, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    if not args.has(key):
+        return default
+    patterns = args.strings(key)
     for pattern in patterns:
         if not is_valid_name(pattern):
             remedy = 'Use patterns such as "**/*.keras", "export/**" or "checkpoint".'
-            raise args.error("artifacts", f"{pattern!r} is not a path below `train_dir`", remedy)
+            raise args.error(key, f"{pattern!r} is not a path below `train_dir`", remedy)
     if len(patterns) > MOST_PATTERNS:
-        raise args.error("artifacts", f"has {len(patterns)} patterns", f"Use at most {MOST_PATTERNS}.")
+        raise args.error(key, f"has {len(patterns)} patterns", f"Use at most {MOST_PATTERNS}.")
     return tuple(dict.fromkeys(patterns))
 
 
-def _checkpoint_upload_interval(args: ArgReader) -> float | None:
-    name = "checkpoint_upload_interval"
-    if args.args.get(name) is None:
-        return None
-    interval = args.duration(name, 0.0)
-    if interval and not _artifacts(args):
+def _checkpoint_upload_interval(args: ArgReader, key: str, default: float | None) -> float | None:
+    if not args.has(key):
+        return default
+    interval = args.duration(key, 0.0)
+    if interval and args.has("artifacts") and not args.strings("artifacts"):
         remedy = "Remove one of them, or name checkpoints in `artifacts`."
-        raise args.error(name, "has no effect with artifacts=[], which stores nothing", remedy)
+        raise args.error(key, "has no effect with artifacts=[], which stores nothing", remedy)
     return interval
 
 
-def _until(args: ArgReader) -> dict[str, Comparison]:
-    texts, metrics = args.mapping("until", values=object), args.mapping("metrics")
+def _until(args: ArgReader, key: str, _default: object) -> dict[str, Comparison]:
+    texts, metrics = args.mapping(key, values=object), args.mapping("metrics")
     for name in texts:
         if name not in metrics:
             remedy = nearest(name, list(metrics)) if metrics else f'Add metrics={{"{name}": …}}.'
@@ -336,3 +188,237 @@ def _comparison(args: ArgReader, name: str, text: object) -> Comparison:
         remedy = f'Use one of {" ".join(COMPARISONS)} and a number, such as ">= 0.95".'
         raise args.error(f"until.{name}", f"{text!r} is not a comparison with a number", remedy)
     return Comparison(match[1], threshold)
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """The training program, the number of tasks, and where they run."""
+
+    name: str
+    command: tuple[str, ...] = own(TEXTS, _command, ())
+    """The program and its arguments. Placeholders: {job_name} {task_index} {ps_hosts} {worker_hosts} {chief_hosts} {hostname}
+    {address} {port} {data_dir} {train_dir} {context}, {NAME_hosts} of each of `services`, and {data_service}. Required, except
+    with `standalone_servers`, and on "docker" and "ec2" if the image has an entry point."""
+    flags: str = own("str", _flags, AUTO, choices=FLAG_RULES)
+    """Whether the flags --job_name, --task_index, --ps_hosts and --worker_hosts are appended to the command. "auto": if there is a ps
+    and no chief, and the command contains none of {job_name} {task_index} {ps_hosts} {worker_hosts}. A change is a new run."""
+    code: str = text()
+    """A folder, relative to the Pulumi program, that is copied to every task and is its working directory. Files that .gitignore,
+    .git/info/exclude and .tfdeployignore name are not copied, nor is what editors, desktops, coverage and experiment trackers leave
+    there, nor logs (*.log), nor keys and credentials such as .env, *.pem, secrets.yaml and .aws, which the preview lists."""
+    standalone_servers: bool = flag(read=_servers)
+    """Whether tasks only run a TensorFlow gRPC server, for a client program that you run. With chief=True, `command` is
+    that client: it runs as the chief, and the run ends with it."""
+    requirements: tuple[str, ...] = own(TEXTS, _requirements, ())
+    """Python packages in addition to TensorFlow, as in a requirements file: "pandas==2.2.3", or "NAME @ URL" of a wheel, an archive or
+    a Git repository, which pip downloads with the permissions of the user that runs pip. Options such as --index-url are refused."""
+    ps: int = integer(0, 0, MOST_TASKS)
+    """The number of parameter servers."""
+    workers: int = integer(0, 0, MOST_TASKS)
+    """The number of workers."""
+    elastic: ElasticSpec = group(ElasticSpec)
+    """That `workers` may change, up to a maximum, during the training: no other task restarts, and the loss of a worker other than
+    worker 0 never fails the run. For asynchronous training with parameter servers; the sessions of the program need device filters."""
+    gpu_workers: int = integer(0, 0, MOST_TASKS)
+    """The number of workers with GPUs: the tasks gpu-worker-0, … TensorFlow sees them as workers, after those of `workers`."""
+    chief: bool = flag(read=ArgReader.boolean_or_count)
+    """Whether there is a chief."""
+    tf_config_master: bool = flag()
+    """Whether `TF_CONFIG` calls the chief `master`, as programs for TensorFlow 1 expect."""
+    evaluator: bool = flag(read=ArgReader.boolean_or_count)
+    """Whether there is an evaluator, which is not part of the cluster spec."""
+    tensorboard: bool = flag()
+    """Whether TensorBoard runs on `train_dir` as the task tensorboard-0, on port 6006 (on "local" on another one if that is in
+    use; see the output `endpoints`). It runs until `destroy` and does not affect the result of the run. The environment or
+    image of the tasks must have the package tensorboard."""
+    jobs: tuple[JobSpec, ...] = groups(JobSpec)
+    """Settings of single jobs: chief, ps, worker, gpu_worker, evaluator, tensorboard, data_dispatcher, data_worker."""
+    services: tuple[ServiceSpec, ...] = groups(ServiceSpec)
+    """Programs that the training needs, such as a store: {"store": {"command": ["redis-server", "--port={port}"]}} is the task
+    store-0, which others reach by {store_hosts} or $TFDEPLOY_STORE_HOSTS. Services start first and end with the run, of which they
+    do not decide the result; by default they are restarted after any failure. A changed command is a new run."""
+    data_service: DataServiceSpec = group(DataServiceSpec)
+    """tf.data service: tasks that compute the dataset, without a program of yours: data-dispatcher-0, with its journal below
+    `train_dir`, and workers. Your program gets its address as {data_service} and $TFDEPLOY_DATA_SERVICE."""
+    metrics: Mapping[str, str] = mapping(_metrics)
+    """Metrics by name: a regular expression that is searched in the log of the tasks that decide success, then in the other logs. The
+    value is the last match (of group 1 if there is one), as a number if possible, and None without a match."""
+    until: Mapping[str, Comparison] = own(MAPPING, _until, {})
+    """Comparisons that end the run as succeeded: a name of `metrics`, and `>=`, `<=`, `>` or `<` with a number, such as
+    {"accuracy": ">= 0.95"}. All of them must hold for the last values of their metrics. The tasks are then stopped as by
+    `tfdeploy stop`, so that the program has `stop_grace_period` to save. A change is not a new run."""
+    env: Mapping[str, str] = own(MAPPING, plain_environment, {})
+    """Environment variables of all tasks; values may contain the placeholders. A change is a new run. Secret Outputs and secret
+    configuration are stored as `secrets` are."""
+    secrets: tuple[str, ...] = own(MAPPING, secrets, ())
+    """Secret values by name. Each is a file in the folder $TFDEPLOY_SECRETS, and an environment variable if its name is in capitals.
+    A change is not a new run."""
+    data_dir: str = text(check=_data_dir)
+    """The folder of the training data, relative to the Pulumi program, or a URL: $TFDEPLOY_DATA_DIR. An Output must be a URL."""
+    train_dir: str = text()
+    """The folder for checkpoints, relative to the Pulumi program, or a URL: $TFDEPLOY_TRAIN_DIR in the tasks. Each run has a
+    subfolder. By default a folder of the cluster."""
+    artifacts: tuple[str, ...] = own(TEXTS, _artifacts, DEFAULT_PATTERNS)
+    """What is stored of `train_dir` with the record when the run ends or is stopped: glob patterns of files in the folder of the run.
+    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, `NAME.index` for the newest
+    one where no file `checkpoint` names one, and `**` for any number of folders. By default models, the newest checkpoints, and weights
+    in HDF5. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
+    checkpoint_upload_interval: float | None = own("str", _checkpoint_upload_interval, None, unit="s")
+    """While the run trains, its newest complete checkpoint is stored with the record when it has changed, at most once in this
+    time. A task with an empty `train_dir` continues from it. It is the one that TensorFlow's file `checkpoint` names where the chief
+    runs, else worker 0. "0": only when the run ends. The default is "5m" where machines can be lost (on "ec2" and "kubernetes", and on
+    "docker" with several machines), else "0". A change is not a new run."""
+    context: str = own(DATA, context, "{}")
+    """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""
+    success: str = choice(SUCCESS_RULES)
+    """The tasks that must succeed for the run to succeed. By default the chief; without a chief, worker 0."""
+    worker_timeout: float = duration(60.0)
+    """After the chief or worker 0 has decided that the run succeeded: the time that the other workers have to end by themselves. Their
+    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped. The
+    default is "0" where a chief decides and there are parameter servers: workers only serve then."""
+    evaluator_timeout: float = duration(600.0)
+    """After the success of the run: the time that the evaluator has to evaluate the last checkpoint and to end by itself; "0" stops it
+    at once. An evaluator that fails meanwhile does not change the result."""
+    restart: Restart = group(Restart)
+    """When failed tasks are restarted."""
+    stop_grace_period: float = duration(10.0)
+    """The time between SIGTERM and SIGKILL when a task is stopped."""
+    wait: float = duration(600.0)
+    """The longest time that `pulumi up` waits for the end of the run; "0" to not wait. TFDEPLOY_WAIT overrides it for one call."""
+    start_timeout: float = duration(0.0)
+    """The longest time that tasks wait for one another before the first start; then the run fails. By default there is no limit."""
+    retention: float = duration(0.0, has_default=False)
+    """How long this computer keeps what `destroy` has stored of clusters of this stack (records; on "local" also checkpoints), such as
+    "30d". An update removes what is older, and its preview lists it; the newest record, the newest checkpoints and what is of a
+    cluster that still exists stay. By default nothing is removed."""
+    run_id: str = text()
+    """Any text; a new one is a new run of the same program."""
+    resume_from: str = text(pattern=_RUN, form="the id of an earlier run, such as 0123456789ab")
+    """The id of an earlier run; this run continues in its folder of `train_dir`."""
+    adopt: str = text(pattern=_ID, form="the id of a cluster, such as k3v9x2abcd")
+    """The id of a cluster that exists and that the state of this stack does not have, for example because the state was lost. This
+    stack takes it over. Without this argument it creates a new cluster."""
+    log_lines: int = integer(20, 0, 10_000)
+    """The number of last lines of each task in the output `logs`; at most 20000 for all tasks together."""
+    backend: str = choice(BACKEND_CHOICES, DEFAULT_BACKEND)
+    """Where tasks run. "local": processes on this machine. "docker": containers on a Docker Swarm. "ec2": containers on
+    EC2 instances that are created for the cluster. "kubernetes": pods of a Kubernetes cluster that exists."""
+    container: ContainerSpec = group(ContainerSpec)
+    """Settings of containers, for the backends "docker", "ec2" and "kubernetes"."""
+    docker: DockerSpec = group(DockerSpec)
+    """Settings of the backend "docker"."""
+    ec2: Ec2Spec = group(Ec2Spec)
+    """Settings of the backend "ec2"."""
+    kubernetes: KubernetesSpec = group(KubernetesSpec)
+    """Settings of the backend "kubernetes"."""
+    secret_env: tuple[str, ...] = ()
+    """The names of the variables of `env` with secret values."""
+    written_container: ContainerSpec = field(default_factory=ContainerSpec)
+    """The group as the user wrote it, also on a backend that does not use it: the image counts in the name of a run everywhere."""
+    unused_groups: tuple[str, ...] = ()
+    """Groups of arguments that are set and have no effect on this backend."""
+
+    @property
+    def training_jobs(self) -> tuple[JobSpec, ...]:
+        """All jobs but TensorBoard, which takes no part in the training. Services are among them."""
+        return tuple(job for job in self.jobs if job.name != TENSORBOARD)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Job of the training to the number of its tasks. Services are not among them."""
+        return {
+            "chief": int(self.chief),
+            "ps": self.ps,
+            "worker": self.workers,
+            GPU_WORKER: self.gpu_workers,
+            EVALUATOR: int(self.evaluator),
+        }
+
+    @property
+    def max_workers(self) -> int:
+        """How many workers there may be in an elastic cluster; 0 where it is not elastic."""
+        return self.elastic.max
+
+    def job(self, name: str) -> JobSpec | None:
+        """The job of that name, if the cluster has it."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+GROUPS = members_of_groups(ClusterSpec)
+"""The groups that only some backends use, and their members."""
+
+
+def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
+    """The specification from the arguments. Groups that the backend does not use are validated, and then left out.
+
+    Raises:
+        SpecError: an argument is not valid.
+    """
+    args = _reader(name, values)
+    asked = ClusterSpec(name, **values_of(args, ClusterSpec))
+    jobs = _jobs(args, asked)
+    secret_env = secret_environment(args).secret
+    refuse_same_names(args, {*asked.env, *secret_env, *(variable for job in jobs for variable in job.env)})
+    refuse_elastic(args, asked.elastic.max, jobs)
+    _refuse_log_lines(args, asked.log_lines, sum(job.count for job in jobs))
+    success = _success(args, asked.success, asked.counts)
+    spec = replace(
+        asked,
+        jobs=jobs,
+        success=success,
+        worker_timeout=_worker_timeout(args, asked.worker_timeout, success, asked.counts),
+        secret_env=secret_env,
+    )
+    return _without_unused_groups(spec, args)
+
+
+def _reader(name: str, values: Mapping[str, Any]) -> ArgReader:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = (
+            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+        )
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
+    refuse_deep(name, values)
+    return ArgReader(name, values)
+
+
+def _jobs(args: ArgReader, asked: ClusterSpec) -> tuple[JobSpec, ...]:
+    workers = asked.data_service.workers
+    if args.has("data_service") and not workers:
+        wrong, remedy = "is missing", 'Set their number, such as data_service={"workers": 4}.'
+        raise args.error("data_service.workers", wrong, remedy)
+    common = JobSpec(
+        "", 0, restart=asked.restart, container=asked.container, ec2=asked.ec2, kubernetes=asked.kubernetes
+    )
+    return jobs_of(args, asked.counts, workers, common)
+
+
+def _refuse_log_lines(args: ArgReader, lines: int, tasks: int) -> None:
+    if lines * tasks > MOST_LOG_LINES:
+        wrong = f"{lines} lines of {tasks} tasks are more than the {MOST_LOG_LINES} lines that an update stores in the outputs"
+        remedy = f"Use at most {MOST_LOG_LINES // tasks}; `tfdeploy logs` prints any number."
+        raise args.error("log_lines", wrong, remedy)
+
+
+def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
+    job_groups = members_of_groups(JobSpec)
+    used = BACKENDS[spec.backend].groups
+    set_groups = [name for name in GROUPS if args.args.get(name)]
+    for jobs_argument in JOB_MAPPINGS:
+        settings = args.mapping(jobs_argument, values=Mapping)
+        set_groups += [
+            f"{jobs_argument}.{job}.{name}" for job in settings for name in job_groups if settings[job].get(name)
+        ]
+    unused = tuple(name for name in set_groups if name.rpartition(".")[2] not in used)
+    job_fields = [name for name in job_groups if name not in used]
+    jobs = tuple(_emptied(job, job_fields) for job in spec.jobs)
+    written = replace(spec, jobs=jobs, written_container=spec.container, unused_groups=unused)
+    return _emptied(written, [name for name in GROUPS if name not in used])
+
+
+_Spec = TypeVar("_Spec", ClusterSpec, JobSpec)
+
+
+def _emptied(spec: _Spec, fields: Sequence[str]) -> _Spec:
+    """The specification with the defaults in these fields, which are specifications themselves."""
+    return replace(spec, **{name: type(getattr(spec, name))() for name in fields})

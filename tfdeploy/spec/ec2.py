@@ -6,19 +6,34 @@ The names are AWS's: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 
-from ..units import size
+from ..units import size as bytes_of
 from .arg_reader import ArgReader
+from .argument import (
+    ADDED,
+    BY_DEFAULT,
+    TEXTS,
+    Choices,
+    choice,
+    duration,
+    flag,
+    integer,
+    mapping,
+    own,
+    size,
+    text,
+    texts,
+)
 
 DEEP_LEARNING = "deep-learning"
 ANYWHERE = "anywhere"
 NEW = "new"
 PER_TASK, PACKED = "per-task", "packed"
-LAYOUTS = (PER_TASK, PACKED)
+LAYOUTS = Choices("MachineLayout", "How tasks share EC2 instances.", (PER_TASK, PACKED))
 NEVER = "never"
 PUBLIC, PRIVATE, SSM = "public", "private", "ssm"
-CONNECTIVITIES = (PUBLIC, PRIVATE, SSM)
+CONNECTIVITIES = Choices("Connectivity", "How tfdeploy connects to EC2 instances.", (PUBLIC, PRIVATE, SSM))
 
 MOST_VOLUMES = 11
 """They are named /dev/sdf to /dev/sdp.
@@ -55,146 +70,53 @@ class EbsVolume:
         return self.volume_id or f"{self.size}GiB"
 
 
-@dataclass(frozen=True)
-class InstanceSpec:
-    """The EC2 instances of one job."""
-
-    instance_type: str = ""
-    ami: str = ""
-    """Empty for the default, `deep-learning`, `ssm:/PARAMETER` or `ami-…`."""
-    spot: bool = False
-    machine_layout: str = PER_TASK
-    machine_count: int = 0
-    """How many machines; 0 for as many as `machine_layout` results in."""
-    root_volume_size: int = field(default=100, metadata={"unit": "GiB"})
-    """GiB: room for the Deep Learning AMI (at least 75) and for TensorFlow's image with CUDA."""
-    root_volume_type: str = "gp3"
-    ebs_volumes: tuple[EbsVolume, ...] = ()
-
-
-@dataclass(frozen=True)
-class Ec2Spec:
-    """What all EC2 instances of a cluster share."""
-
-    region: str = ""
-    vpc_id: str = ""
-    subnet_id: str = ""
-    ssh_public_key: str = ""
-    """The file with the public key; the private key is beside it, or in an agent."""
-    ssh_user: str = "ec2-user"
-    ssh_cidrs: tuple[str, ...] = ()
-    placement_group: str = ""
-    instance_profile: str = ""
-    efs: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    max_machines: int = 20
-    max_lifetime: float = field(default=72 * 3600.0, metadata={"unit": "s"})
-    """Seconds after which a machine terminates itself; 0 for never."""
-    idle_timeout: float = field(default=900.0, metadata={"unit": "s"})
-    """Seconds without a task after which a machine terminates itself; 0 for never."""
-    budget: float = 0.0
-    """The highest cost of a plan in USD; 0 for no limit."""
-    connectivity: str = PUBLIC
-    retain_record: bool = True
-    """Whether `destroy` retains the record in S3."""
-
-
-JOB_KEYS = tuple(field.name for field in fields(InstanceSpec))
-KEYS = (*JOB_KEYS, *(field.name for field in fields(Ec2Spec)))
-
-
-def on_demand(common: InstanceSpec) -> InstanceSpec:
+def on_demand(common: "InstanceSpec") -> "InstanceSpec":
     """The same without spot instances."""
     return replace(common, spot=False)
 
 
-def instance_spec(ec2: ArgReader, common: InstanceSpec) -> InstanceSpec:
-    """A group `ec2` over the cluster's one, `common`. Volumes are added to the cluster's.
-
-    Raises:
-        SpecError: an argument is not valid.
-    """
-    layout, count = _machine_layout(ec2, common)
-    return InstanceSpec(
-        instance_type=ec2.matching("instance_type", _TYPE, 'an instance type, such as "m7i.large"')
-        or common.instance_type,
-        ami=ec2.matching("ami", _AMI, f'"ami-…", "ssm:/PARAMETER" or "{DEEP_LEARNING}"') or common.ami,
-        spot=ec2.boolean("spot", common.spot),
-        machine_layout=layout,
-        machine_count=count,
-        root_volume_size=-(-ec2.bytes("root_volume_size") // _GIB) or common.root_volume_size,
-        root_volume_type=ec2.choice("root_volume_type", _VOLUME_TYPES, common.root_volume_type),
-        ebs_volumes=_volumes(ec2, common.ebs_volumes),
-    )
+def _layout(ec2: ArgReader, key: str, common: str) -> str:
+    """A count implies the layout `packed`."""
+    layout = ec2.choice(key, LAYOUTS.values, "")
+    return PACKED if ec2.has("machine_count") else layout or common
 
 
-def ec2_spec(ec2: ArgReader) -> Ec2Spec:
-    """The cluster's group `ec2`, without what jobs may have themselves.
-
-    Raises:
-        SpecError: an argument is not valid.
-    """
-    tags = ec2.mapping("tags")
-    for name in tags:
-        if name.startswith(_RESERVED_TAGS) or name == "Name":
-            raise ec2.error(f"tags.{name}", "the tag is set by tfdeploy", "Use another name.")
-    return Ec2Spec(
-        region=ec2.matching("region", _REGION, 'a region, such as "us-west-2"'),
-        vpc_id=ec2.matching("vpc_id", _VPC, 'the id of a VPC, "vpc-…"'),
-        subnet_id=ec2.matching("subnet_id", _SUBNET, 'the id of a subnet, "subnet-…"'),
-        ssh_public_key=ec2.string("ssh_public_key"),
-        ssh_user=ec2.matching("ssh_user", _USER, "the name of a user") or Ec2Spec.ssh_user,
-        ssh_cidrs=_cidrs(ec2),
-        placement_group=ec2.string("placement_group"),
-        instance_profile=ec2.string("instance_profile"),
-        efs=ec2.matching("efs", _EFS, f'the id of a file system, "fs-…", or "{NEW}"'),
-        tags=tags,
-        max_machines=ec2.integer("max_machines", Ec2Spec.max_machines, 1, _MOST_MACHINES),
-        max_lifetime=_duration_or_never(ec2, "max_lifetime", Ec2Spec.max_lifetime),
-        idle_timeout=_duration_or_never(ec2, "idle_timeout", Ec2Spec.idle_timeout),
-        budget=_budget(ec2),
-        connectivity=ec2.choice("connectivity", CONNECTIVITIES, PUBLIC),
-        retain_record=ec2.boolean("retain_record", Ec2Spec.retain_record),
-    )
-
-
-def _machine_layout(ec2: ArgReader, common: InstanceSpec) -> tuple[str, int]:
-    """Layout and count. A count implies the layout `packed`; a layout alone replaces the cluster's count."""
-    count = ec2.integer("machine_count", 0, 1, _MOST_MACHINES)
-    layout = ec2.choice("machine_layout", LAYOUTS, "")
-    if count and layout == PER_TASK:
+def _count(ec2: ArgReader, key: str, common: int) -> int:
+    """A layout alone replaces the cluster's count."""
+    layout = ec2.string("machine_layout")
+    if not ec2.has(key):
+        return 0 if layout else common
+    if layout == PER_TASK:
         wrong = f'cannot be combined with machine_layout="{PER_TASK}"'
-        raise ec2.error("machine_count", wrong, f'Remove one, or use machine_layout="{PACKED}".')
-    if count:
-        return PACKED, count
-    return (layout, 0) if layout else (common.machine_layout, common.machine_count)
+        raise ec2.error(key, wrong, f'Remove one, or use machine_layout="{PACKED}".')
+    return ec2.integer(key, 0, 1, _MOST_MACHINES)
 
 
-def _volumes(ec2: ArgReader, common: tuple[EbsVolume, ...]) -> tuple[EbsVolume, ...]:
-    volumes = (*common, *(_volume(ec2, text) for text in ec2.strings("ebs_volumes")))
+def _volumes(ec2: ArgReader, key: str, common: tuple[EbsVolume, ...]) -> tuple[EbsVolume, ...]:
+    volumes = (*common, *(_volume(ec2, written) for written in ec2.strings(key)))
     targets = [volume.target.rstrip("/") for volume in volumes]
     ids = [volume.volume_id for volume in volumes if volume.volume_id]
     for names in (targets, ids):
         if duplicate := next((name for name in names if names.count(name) > 1), ""):
-            raise ec2.error("ebs_volumes", f"{duplicate} is used twice", "Use each volume and each folder once.")
+            raise ec2.error(key, f"{duplicate} is used twice", "Use each volume and each folder once.")
     if len(volumes) > MOST_VOLUMES:
-        raise ec2.error("ebs_volumes", f"there are {len(volumes)} volumes", f"Use at most {MOST_VOLUMES}.")
+        raise ec2.error(key, f"there are {len(volumes)} volumes", f"Use at most {MOST_VOLUMES}.")
     return volumes
 
 
-def _volume(ec2: ArgReader, text: str) -> EbsVolume:
-    source, _, target = text.partition(":")
+def _volume(ec2: ArgReader, written: str) -> EbsVolume:
+    source, _, target = written.partition(":")
     remedy = 'Use SIZE:TARGET or VOLUME:TARGET, such as "200GiB:/scratch" or "vol-0123456789abcdef0:/data".'
     if not _TARGET.fullmatch(target) or not target.strip("/"):
-        raise ec2.error("ebs_volumes", f"{text!r} does not end with an absolute folder", remedy)
+        raise ec2.error("ebs_volumes", f"{written!r} does not end with an absolute folder", remedy)
     if _VOLUME.fullmatch(source):
         return EbsVolume(target, volume_id=source)
     try:
-        gib = -(-size(source) // _GIB)
+        gib = -(-bytes_of(source) // _GIB)
     except ValueError:
         gib = 0
     if not 1 <= gib <= _LARGEST_VOLUME:
-        wrong = f"{text!r} does not begin with the id of a volume or a size of at most 64 TiB"
+        wrong = f"{written!r} does not begin with the id of a volume or a size of at most 64 TiB"
         raise ec2.error("ebs_volumes", wrong, remedy)
     return EbsVolume(target, gib)
 
@@ -209,27 +131,102 @@ def _duration_or_never(ec2: ArgReader, key: str, default: float) -> float:
     return duration
 
 
-def _budget(ec2: ArgReader) -> float:
-    budget = ec2.number("budget", Ec2Spec.budget)
-    if not budget and ec2.has("budget"):
-        raise ec2.error("budget", "0 is not valid", "Use an amount in USD, such as 25, or remove it.")
+def _budget(ec2: ArgReader, key: str, default: float) -> float:
+    budget = ec2.number(key, default)
+    if not budget and ec2.has(key):
+        raise ec2.error(key, "0 is not valid", "Use an amount in USD, such as 25, or remove it.")
     return budget
 
 
-def _cidrs(ec2: ArgReader) -> tuple[str, ...]:
-    """The CIDRs in EC2's notation, without duplicates; a single address is a CIDR too."""
-    cidrs: list[str] = []
-    for text in ec2.strings("ssh_cidrs"):
-        if text == ANYWHERE:
-            cidrs.append(text)
-            continue
-        try:
-            network = ipaddress.ip_network(text)
-        except ValueError as error:
-            remedy = 'Use a CIDR, such as "203.0.113.7/32".'
-            raise ec2.error("ssh_cidrs", f"{text!r} is not a valid CIDR ({error})", remedy) from None
-        if network.prefixlen == 0:
-            wrong = f"{text!r} allows every address"
-            raise ec2.error("ssh_cidrs", wrong, f'Use your own address, or "{ANYWHERE}" to confirm this.')
-        cidrs.append(str(network))
-    return tuple(dict.fromkeys(cidrs))
+def _cidr(ec2: ArgReader, key: str, written: str) -> str:
+    """A CIDR in EC2's notation; a single address is a CIDR too."""
+    if written == ANYWHERE:
+        return written
+    try:
+        network = ipaddress.ip_network(written)
+    except ValueError as error:
+        remedy = 'Use a CIDR, such as "203.0.113.7/32".'
+        raise ec2.error(key, f"{written!r} is not a valid CIDR ({error})", remedy) from None
+    if network.prefixlen == 0:
+        wrong = f"{written!r} allows every address"
+        raise ec2.error(key, wrong, f'Use your own address, or "{ANYWHERE}" to confirm this.')
+    return str(network)
+
+
+def _tags(ec2: ArgReader, key: str) -> Mapping[str, str]:
+    tags = ec2.mapping(key)
+    for name in tags:
+        if name.startswith(_RESERVED_TAGS) or name == "Name":
+            raise ec2.error(f"{key}.{name}", "the tag is set by tfdeploy", "Use another name.")
+    return tags
+
+
+@dataclass(frozen=True)
+class InstanceSpec:
+    """The EC2 instances of one job."""
+
+    instance_type: str = text(pattern=_TYPE, form='an instance type, such as "m7i.large"')
+    """The instance type, such as "m7i.large", or "g6.xlarge" for jobs with GPUs. Required, here or in each job."""
+    ami: str = text(pattern=_AMI, form=f'"ami-…", "ssm:/PARAMETER" or "{DEEP_LEARNING}"')
+    """The machine image: "ami-…"; "ssm:/PARAMETER", a public parameter that contains one; "deep-learning" for Amazon's Deep
+    Learning AMI. By default the ECS-optimized Amazon Linux 2023 for the processor of the instance type, with NVIDIA's driver
+    if the type has GPUs. It is looked up once; existing machines are not replaced when AWS publishes a newer one."""
+    spot: bool = flag(of_job=f"{BY_DEFAULT}; ps does not use them by default")
+    """Whether spot instances are used, which are cheaper and can be interrupted. A ps uses them only if its job's group `ec2` sets it;
+    the Swarm manager never does."""
+    machine_layout: str = own("str", _layout, PER_TASK, choices=LAYOUTS)
+    """How tasks share machines. "per-task": each task has a machine. "packed": as few machines as hold what the tasks reserve."""
+    machine_count: int = own("int", _count, 0, has_default=False)
+    """The number of machines, which the tasks share. By default it follows from `machine_layout`."""
+    root_volume_size: int = size(100, "GiB", lambda ec2, key, common: -(-ec2.bytes(key) // _GIB) or common)
+    """The size of the root volume. It is always encrypted."""
+    root_volume_type: str = own("str", lambda ec2, key, common: ec2.choice(key, _VOLUME_TYPES, common), "gp3")
+    """The type of the root volume."""
+    ebs_volumes: tuple[EbsVolume, ...] = own(TEXTS, _volumes, (), of_job=ADDED)
+    """Further volumes of each machine: "SIZE:TARGET", such as "200GiB:/scratch", for a new one that is deleted with its machine;
+    "vol-…:TARGET" for an existing one, which is retained and can have only one machine. TARGET is the folder in the containers."""
+
+
+@dataclass(frozen=True)
+class Ec2Spec(InstanceSpec):
+    """EC2 instances and what they need, on the backend "ec2"."""
+
+    region: str = text(pattern=_REGION, form='a region, such as "us-west-2"')
+    """The region, such as "us-west-2"; by default that of the AWS provider: `aws:region`, else the AWS CLI's default."""
+    max_machines: int = integer(20, 1, _MOST_MACHINES)
+    """The highest number of machines; a plan with more is refused."""
+    max_lifetime: float = duration(72 * 3600.0, _duration_or_never)
+    """The time after which a machine terminates itself in any case; "never" disables it."""
+    idle_timeout: float = duration(900.0, _duration_or_never)
+    """The time without tasks after which a machine terminates itself; "never" disables it."""
+    budget: float = own("float", _budget, 0.0, has_default=False)
+    """The highest cost of the cluster's machines, in USD. A plan is refused if its machines may cost more until the end of
+    `max_lifetime`, or if a price is unknown. The run is stopped in time for all machines together, those before them included, to
+    cost no more when they have terminated themselves (`idle_timeout`), without the start of the first ones. By default there is no
+    limit."""
+    vpc_id: str = text(pattern=_VPC, form='the id of a VPC, "vpc-…"')
+    """The VPC; by default the region's default VPC."""
+    subnet_id: str = text(pattern=_SUBNET, form='the id of a subnet, "subnet-…"')
+    """The subnet; by default one of the VPC in a zone that offers all instance types."""
+    ssh_public_key: str = text()
+    """The file with your SSH public key, which the machines accept beside those of colleagues; by default
+    ~/.ssh/id_ed25519.pub or id_rsa.pub. The private key never leaves your computer."""
+    ssh_user: str = text("ec2-user", _USER, "the name of a user")
+    """The user of the machine image."""
+    ssh_cidrs: tuple[str, ...] = texts(_cidr)
+    """The addresses that may connect by SSH, as CIDRs, such as "203.0.113.7/32"; "anywhere" for all. Required, except with
+    the connectivity "ssm", which does not use it."""
+    connectivity: str = choice(CONNECTIVITIES, PUBLIC)
+    """How tfdeploy connects to the machines. "public": SSH to a public address. "private": SSH to an address in the VPC,
+    through your VPN or jump host. "ssm": SSH through AWS Systems Manager, without public addresses or open ports. A change
+    replaces the machines."""
+    placement_group: str = text()
+    """The name of an existing placement group for the machines."""
+    instance_profile: str = text()
+    """An existing instance profile, for example to pull images from ECR. With "ssm" its role needs AmazonSSMManagedInstanceCore."""
+    efs: str = text(pattern=_EFS, form=f'the id of a file system, "fs-…", or "{NEW}"')
+    """A file system that all machines share, for `train_dir`: "new" for one of the cluster, or the id of an existing one, "fs-…"."""
+    retain_record: bool = flag(True)
+    """Whether `destroy` retains the record of runs in S3."""
+    tags: Mapping[str, str] = mapping(_tags)
+    """Additional tags of all AWS resources."""

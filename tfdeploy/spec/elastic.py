@@ -1,11 +1,12 @@
 """The argument `elastic`: how many workers there may be. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ..agent.run_state import GPU_WORKER
 from .arg_reader import ArgReader
-
-KEYS = ("max",)
+from .argument import integer, names
+from .jobs import MOST_TASKS, JobSpec
 
 ALL_WORKERS = "all-workers"
 """The success rule that does not go with an elastic cluster."""
@@ -13,18 +14,27 @@ ALL_WORKERS = "all-workers"
 _MOST_PORTS = 65535
 
 
-def max_workers(args: ArgReader, counts: Mapping[str, int], worker_port: int, most_tasks: int) -> int:
-    """The highest number of workers; 0 where the cluster is not elastic. `counts` is job to the number of its tasks.
+@dataclass(frozen=True)
+class ElasticSpec:
+    """Workers that are added, removed or lost while the others train."""
+
+    max: int = integer(0, 2, MOST_TASKS)
+    """The highest number of workers. Every task knows the addresses of so many from its start. A change restarts all tasks."""
+
+
+def refuse_elastic(args: ArgReader, most: int, jobs: Sequence[JobSpec]) -> None:
+    """Refuse a cluster that cannot be elastic, or not with so many workers.
 
     Raises:
-        SpecError: it is not valid, or the cluster cannot be elastic.
+        SpecError: it is not valid.
     """
-    group = args.group("elastic", KEYS)
     if not args.has("elastic"):
-        return 0
+        return
+    group = args.group("elastic", names(ElasticSpec))
     if not group.has("max"):
         raise group.error("max", "is missing", 'Set the highest number of workers, such as elastic={"max": 8}.')
-    most = group.integer("max", 0, 2, most_tasks)
+    counts = {job.name: job.count for job in jobs}
+    worker_port = sum(job.port for job in jobs if job.name == "worker")
     workers = counts.get("worker", 0)
     _refuse_jobs(args, counts)
     if args.string("success") == ALL_WORKERS:
@@ -33,13 +43,12 @@ def max_workers(args: ArgReader, counts: Mapping[str, int], worker_port: int, mo
     if workers > most:
         raise group.error("max", f"{most} is less than workers={workers}", f"Use {workers} or more.")
     others = sum(counts.values()) - workers
-    if others + most > most_tasks:
-        wrong = f"with {most} workers the cluster has {others + most} tasks, and at most {most_tasks} in all are proven to work"
-        raise group.error("max", wrong, f"Use at most {most_tasks - others}.")
+    if others + most > MOST_TASKS:
+        wrong = f"with {most} workers the cluster has {others + most} tasks, and at most {MOST_TASKS} in all are proven to work"
+        raise group.error("max", wrong, f"Use at most {MOST_TASKS - others}.")
     if worker_port and worker_port + most - 1 > _MOST_PORTS:
         wrong = f"{most} workers need the ports {worker_port} to {worker_port + most - 1}"
         raise args.error("jobs.worker.port", wrong, "Use a lower port.")
-    return most
 
 
 def _refuse_jobs(args: ArgReader, counts: Mapping[str, int]) -> None:

@@ -50,7 +50,7 @@ class Environment:
     """The names of the variables with values that come from secret configuration, or are secret Outputs."""
 
 
-def environment(args: ArgReader) -> dict[str, str]:
+def environment(args: ArgReader, _key: str, _default: object) -> dict[str, str]:
     """The variables of a job's `env`, where a value cannot be secret.
 
     Raises:
@@ -80,8 +80,13 @@ def secret_environment(args: ArgReader) -> Environment:
     return Environment(plain, tuple(name for name in values if name not in plain))
 
 
-def secrets(args: ArgReader, env: set[str]) -> tuple[str, ...]:
-    """The names of `secrets`, none of which may be in `env`.
+def plain_environment(args: ArgReader, _key: str, _default: object) -> Mapping[str, str]:
+    """The variables of the cluster's `env` that are not secret."""
+    return secret_environment(args).plain
+
+
+def secrets(args: ArgReader, _key: str = "secrets", _default: object = ()) -> tuple[str, ...]:
+    """The names of `secrets`.
 
     Raises:
         SpecError: a name or a value is not valid.
@@ -90,13 +95,22 @@ def secrets(args: ArgReader, env: set[str]) -> tuple[str, ...]:
     for name, value in values.items():
         where = f"secrets.{name}"
         _refuse_type(args, where, value)
-        if name in env:
-            raise args.error(where, "the same name is in `env`", "Use another name.")
         if _is_reserved(name):
             raise args.error(where, "the variable is set by tfdeploy", "Use another name.")
         if SECRET_VARIABLE.fullmatch(name):
             _refuse_variable(args, where, value)
     return tuple(values)
+
+
+def refuse_same_names(args: ArgReader, env: set[str]) -> None:
+    """Refuse secrets with names that are in `env`.
+
+    Raises:
+        SpecError: there is such a secret.
+    """
+    for name in secrets(args):
+        if name in env:
+            raise args.error(f"secrets.{name}", "the same name is in `env`", "Use another name.")
 
 
 def _refuse_type(args: ArgReader, where: str, value: object) -> None:
@@ -113,7 +127,7 @@ def _refuse_variable(args: ArgReader, where: str, value: object) -> None:
     refuse_too_long(args, where, text)
 
 
-def context(args: ArgReader) -> str:
+def context(args: ArgReader, _key: str = "context", _default: object = "{}") -> str:
     """`context` as JSON.
 
     Raises:

@@ -2,28 +2,32 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
-from . import docker, ec2, kubernetes
 from .arg_reader import ArgReader
+from .argument import (
+    MAPPING,
+    TEXTS,
+    flag,
+    group,
+    integer,
+    members_of_groups,
+    names,
+    own,
+    read_all,
+    size,
+    values_of,
+)
 from .docker import JobContainerSpec
-from .ec2 import InstanceSpec
+from .ec2 import InstanceSpec, on_demand
 from .environment import environment, refuse_too_long
 from .kubernetes import PodSpec
-from .restart import Restart, restart_policy
+from .restart import Restart
 
 JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
-
-JOB_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "container": docker.JOB_KEYS,
-    "ec2": ec2.JOB_KEYS,
-    "kubernetes": kubernetes.JOB_KEYS,
-}
-"""The groups of arguments of one job, and their members."""
 
 MOST_TASKS = 1_000
 """All tasks of a cluster: so many are proven (bench/ and tests/unit/agent)."""
@@ -49,22 +53,32 @@ def job_rank(job: str) -> int:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One job: the number of its tasks, and the settings of each."""
+    """Settings of one job."""
 
     name: str
     count: int
-    cpus: float = 0.0
-    memory: int = field(default=0, metadata={"unit": "B"})
-    gpus: int = 0
-    port: int = 0
-    env: Mapping[str, str] = field(default_factory=dict)
-    restart: Restart = field(default_factory=Restart)
-    container: JobContainerSpec = field(default_factory=JobContainerSpec)
-    instance: InstanceSpec = field(default_factory=InstanceSpec)
-    pod: PodSpec = field(default_factory=PodSpec)
+    cpus: float = own("float", ArgReader.number, 0.0)
+    """CPUs that are reserved for each task; 0 reserves none. A machine must have the CPUs of all its tasks."""
+    memory: int = size()
+    """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
+    gpus: int = integer(0, 0, 1_000)
+    """GPUs of each task, which it sees by `CUDA_VISIBLE_DEVICES`. A gpu_worker has 1 by default."""
+    port: int = integer(0, 1, 65535)
+    """The port of task 0; task 1 has the next one, and so on. By default each task uses a free port."""
+    env: Mapping[str, str] = own(MAPPING, environment, {})
+    """Environment variables of this job, in addition to the cluster's; the same name overrides."""
+    restart: Restart = group(Restart)
+    """This job's restart policy; each setting overrides the cluster's."""
+    required: bool = flag(True)
+    """Whether the run fails if a task of this job fails for good. Only an evaluator and services can be not required."""
+    container: JobContainerSpec = group(JobContainerSpec)
+    """This job's containers."""
+    ec2: InstanceSpec = group(InstanceSpec)
+    """This job's EC2 instances."""
+    kubernetes: PodSpec = group(PodSpec)
+    """This job's pods on Kubernetes."""
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
-    required: bool = True
     is_service: bool = False
     is_unlisted: bool = False
     """Whether no other task gets its addresses, so that its count can change while the others run."""
@@ -75,70 +89,63 @@ class JobSpec:
         return self.name.replace("_", "-")
 
 
-JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
-
-SERVICE_KEYS = ("command", "count", *JOB_KEYS)
-
-DATA_SERVICE_KEYS = ("workers",)
-
-_TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container", "kubernetes")
-
-
-def _counts(args: ArgReader) -> dict[str, int]:
-    return {
-        "chief": int(args.boolean_or_count("chief")),
-        "ps": args.integer("ps", 0, 0, MOST_TASKS),
-        "worker": args.integer("workers", 0, 0, MOST_TASKS),
-        GPU_WORKER: args.integer("gpu_workers", 0, 0, MOST_TASKS),
-        EVALUATOR: int(args.boolean_or_count("evaluator")),
-    }
+def _service_command(args: ArgReader, key: str, _default: object) -> tuple[str, ...]:
+    command = args.strings(key)
+    if not command or not command[0].strip():
+        raise args.error(key, "is missing", 'Set the program and its arguments, such as ["python", "serve.py"].')
+    refuse_too_long(args, key, "".join(command))
+    return command
 
 
-def _data_counts(args: ArgReader) -> dict[str, int]:
-    """Job of tf.data service to the number of its tasks."""
-    group = args.group("data_service", DATA_SERVICE_KEYS)
-    if not args.has("data_service"):
-        return {}
-    if not group.has("workers"):
-        raise group.error("workers", "is missing", 'Set their number, such as data_service={"workers": 4}.')
-    return {DATA_DISPATCHER: 1, DATA_WORKER: group.integer("workers", 0, 1, MOST_TASKS)}
+@dataclass(frozen=True)
+class ServiceSpec:
+    """A program that the training needs. Its further settings are those of a job."""
+
+    command: tuple[str, ...] = own(TEXTS, _service_command, ())
+    """The program and its arguments, with placeholders as in the cluster's command. It has to listen at {port}. Required."""
+    count: int = integer(1, 1, MOST_TASKS)
+    """The number of its tasks."""
 
 
-def jobs_of(args: ArgReader) -> tuple[JobSpec, ...]:
-    """The jobs of a cluster: those of the training, its services, and TensorBoard.
+@dataclass(frozen=True)
+class DataServiceSpec:
+    """The tasks of tf.data service."""
+
+    workers: int = integer(0, 1, MOST_TASKS)
+    """The number of its workers: the tasks data-worker-0, … Another number restarts no other task. Required."""
+
+
+_NOT_OF_TENSORBOARD = ("gpus", "required", "ec2")
+
+
+def jobs_of(args: ArgReader, counts: Mapping[str, int], data_workers: int, common: JobSpec) -> tuple[JobSpec, ...]:
+    """The jobs of a cluster: those of the training, its services, and TensorBoard. `counts` is job of the training to the number of its
+    tasks; `common` has what all jobs have of the cluster.
 
     Raises:
         SpecError: an argument is not valid.
     """
-    counts, data_counts = _counts(args), _data_counts(args)
-    own = args.mapping("jobs", values=Mapping)
     has_tensorboard = args.boolean(TENSORBOARD)
+    data_counts = {DATA_DISPATCHER: 1, DATA_WORKER: data_workers} if data_workers else {}
     existing = [name for name in counts if counts[name]] + ([TENSORBOARD] if has_tensorboard else []) + [*data_counts]
-    for name in own:
+    settings = args.mapping("jobs", values=Mapping)
+    for name in settings:
         if name not in existing:
             remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
             raise args.error(f"jobs.{name}", "the cluster does not have this job", remedy)
+    readers = {name: ArgReader(args.cluster, settings.get(name, {}), f"{args.prefix}jobs.{name}.") for name in existing}
     services = {
-        name: ArgReader(args.cluster, settings, f"{args.prefix}services.{name}.")
-        for name, settings in args.mapping("services", values=Mapping).items()
+        name: ArgReader(args.cluster, own_settings, f"{args.prefix}services.{name}.")
+        for name, own_settings in args.mapping("services", values=Mapping).items()
     }
-    service_counts = {name: reader.integer("count", 1, 1, MOST_TASKS) for name, reader in services.items()}
-    _refuse_counts(args, counts, sum(service_counts.values()) + sum(data_counts.values()))
-    container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
-    common = JobSpec(
-        "",
-        0,
-        restart=restart_policy(args, Restart()),
-        container=docker.job_container_spec(container, JobContainerSpec()),
-        instance=ec2.instance_spec(instances, InstanceSpec()),
-        pod=kubernetes.pod_spec(args.group("kubernetes", kubernetes.KEYS), PodSpec()),
-    )
-    jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
+    of_services = _common_of_services(args, common)
+    made = [_service(args, name, reader, of_services) for name, reader in services.items()]
+    _refuse_counts(args, counts, sum(job.count for job in made) + sum(data_counts.values()))
+    jobs = [_job(readers[name], name, counts[name], common) for name in counts if counts[name]]
     if args.boolean("standalone_servers") and args.strings("command"):
         jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=SERVER) for job in jobs]
-    jobs += [_service(args, name, reader, service_counts[name], common) for name, reader in services.items()]
-    jobs += [_data_job(args, name, count, own.get(name, {}), common) for name, count in data_counts.items()]
-    return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
+    data_jobs = [_data_job(readers[name], name, count, of_services) for name, count in data_counts.items()]
+    return (*jobs, *made, *data_jobs, *([_tensorboard(readers[TENSORBOARD], common)] if has_tensorboard else []))
 
 
 def _refuse_counts(args: ArgReader, counts: Mapping[str, int], services: int) -> None:
@@ -155,36 +162,29 @@ def _refuse_counts(args: ArgReader, counts: Mapping[str, int], services: int) ->
         raise args.error("tf_config_master", "the cluster has no chief", "Set chief=True.")
 
 
-def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+def _tensorboard(reader: ArgReader, common: JobSpec) -> JobSpec:
     """TensorBoard has no machine or GPU; the cluster's placement constraints do not apply to it."""
-    ArgReader(args.cluster, own, f"{args.prefix}jobs.{TENSORBOARD}.").refuse_unknown(
-        f"a setting of the job {TENSORBOARD}",
-        _TENSORBOARD_KEYS,
-        {name: JOB_GROUPS[name] for name in ("container", "kubernetes")},
-    )
-    anywhere = replace(common, container=replace(common.container, placement=()), instance=InstanceSpec())
-    return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
+    taken = [name for name in names(JobSpec) if name not in _NOT_OF_TENSORBOARD]
+    groups = {name: members for name, members in members_of_groups(JobSpec).items() if name in taken}
+    reader.refuse_unknown(f"a setting of the job {TENSORBOARD}", taken, groups)
+    anywhere = replace(common, container=replace(common.container, placement=()), ec2=InstanceSpec())
+    return replace(_job_of(reader, TENSORBOARD, 1, anywhere), command=("python3", AGENT, TENSORBOARD))
 
 
-def _service(args: ArgReader, name: str, reader: ArgReader, count: int, common: JobSpec) -> JobSpec:
+def _service(args: ArgReader, name: str, reader: ArgReader, common: JobSpec) -> JobSpec:
     if not _SERVICE_NAME.fullmatch(name):
         remedy = "Use lower case letters, digits and underscores, such as feature_server."
         raise args.error(f"services.{name}", "is not a valid name", remedy)
     if name in _RESERVED:
         raise args.error(f"services.{name}", "is the name of something else", "Choose another name.")
-    reader.refuse_unknown("a setting of a service", SERVICE_KEYS, JOB_GROUPS)
-    command = reader.strings("command")
-    if not command or not command[0].strip():
-        raise reader.error(
-            "command", "is missing", 'Set the program and its arguments, such as ["python", "serve.py"].'
-        )
-    refuse_too_long(reader, "command", "".join(command))
-    job = _job_of(reader, name, count, _common_of_services(args, common))
-    return replace(job, command=command, is_service=True)
+    reader.refuse_unknown("a setting of a service", names(ServiceSpec, JobSpec), members_of_groups(JobSpec))
+    service = read_all(reader, ServiceSpec)
+    return replace(_job_of(reader, name, service.count, common), command=service.command, is_service=True)
 
 
-def _data_job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    job = _job_of(_job_reader(args, name, own), name, count, _common_of_services(args, common))
+def _data_job(reader: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
+    _refuse_unknown(reader)
+    job = _job_of(reader, name, count, common)
     return replace(job, command=DATA_SERVICE[name], is_service=True, is_unlisted=name == DATA_WORKER)
 
 
@@ -192,43 +192,28 @@ def _common_of_services(args: ArgReader, common: JobSpec) -> JobSpec:
     """The cluster's placement constraints do not apply to services: they are for the tasks of the training."""
     return replace(
         common,
-        restart=restart_policy(args, Restart(on=("any",))),
+        restart=read_all(args.group("restart", names(Restart)), Restart, Restart(on=("any",))),
         container=replace(common.container, placement=()),
-        instance=ec2.on_demand(common.instance),
+        ec2=on_demand(common.ec2),
     )
 
 
-def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
-    job = _job_reader(args, name, own)
-    if not job.boolean("required", default=True) and name != EVALUATOR:
-        raise job.error(
-            "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
-        )
-    return _job_of(job, name, count, common)
+def _job(reader: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
+    _refuse_unknown(reader)
+    if not reader.boolean("required", default=True) and name != EVALUATOR:
+        remedy = "Remove it; or use `elastic`."
+        raise reader.error("required", "only an evaluator can fail while the run continues", remedy)
+    own_common = replace(common, ec2=on_demand(common.ec2)) if name in _ON_DEMAND else common
+    return _job_of(reader, name, count, replace(own_common, gpus=int(name == GPU_WORKER)))
 
 
-def _job_reader(args: ArgReader, name: str, own: Mapping[str, Any]) -> ArgReader:
-    job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
-    job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
+def _refuse_unknown(reader: ArgReader) -> None:
+    reader.refuse_unknown("a setting of a job", names(JobSpec), members_of_groups(JobSpec))
+
+
+def _job_of(reader: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
+    job = JobSpec(name, count, **values_of(reader, JobSpec, common))
+    if job.port + count - 1 > 65535:
+        wrong = f"{count} tasks need the ports {job.port} to {job.port + count - 1}"
+        raise reader.error("port", wrong, "Use a lower port.")
     return job
-
-
-def _job_of(job: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
-    port = job.integer("port", 0, 1, 65535)
-    if port + count - 1 > 65535:
-        raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
-    instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
-    return JobSpec(
-        name=name,
-        count=count,
-        cpus=job.number("cpus"),
-        memory=job.bytes("memory"),
-        gpus=job.integer("gpus", int(name == GPU_WORKER), 0, 1_000),
-        port=port,
-        env=environment(job),
-        restart=restart_policy(job, common.restart),
-        container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
-        instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
-        pod=kubernetes.pod_spec(job.group("kubernetes", kubernetes.JOB_KEYS), common.pod),
-        required=job.boolean("required", default=True),
-    )

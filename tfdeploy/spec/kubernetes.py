@@ -6,10 +6,11 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and ...
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 from ..errors import nearest
 from .arg_reader import ArgReader
+from .argument import ADDED, TEXTS, mapping, own, text, texts
 from .unknown_values import is_known
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -41,103 +42,38 @@ class Toleration:
     """Empty for every effect."""
 
 
-@dataclass(frozen=True)
-class PodSpec:
-    """The pods of one job."""
-
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-    priority_class: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class KubernetesSpec:
-    """The Kubernetes cluster, and what all pods share."""
-
-    context: str = ""
-    kubeconfig: str = ""
-    """A path, or a content; see `is_content`."""
-    namespace: str = ""
-    """Empty for that of the context."""
-    service_account: str = ""
-    image_pull_secrets: tuple[str, ...] = ()
-    queue: str = ""
-    storage_class: str = ""
-    pod: PodSpec = field(default_factory=PodSpec)
-    """What pods have that are not of one job: the controller's."""
-
-
-JOB_KEYS = tuple(field.name for field in fields(PodSpec))
-KEYS = (*(field.name for field in fields(KubernetesSpec) if field.name != "pod"), *JOB_KEYS)
-
-
 def is_content(kubeconfig: str) -> bool:
     """Whether the argument `kubeconfig` is a content, not a path."""
     return "\n" in kubeconfig or kubeconfig.lstrip().startswith("{")
 
 
-def pod_spec(kubernetes: ArgReader, common: PodSpec) -> PodSpec:
-    """A group `kubernetes` over the cluster's one, `common`. Tolerations are added to the cluster's, and mappings are merged.
-
-    Raises:
-        SpecError: an argument is not valid.
-    """
-    own = tuple(_toleration(kubernetes, text) for text in kubernetes.strings("tolerations") if is_known(text))
-    return PodSpec(
-        node_selector={**common.node_selector, **_labels(kubernetes, "node_selector")},
-        tolerations=tuple(dict.fromkeys((*common.tolerations, *own))),
-        priority_class=_name(kubernetes, "priority_class") or common.priority_class,
-        labels={**common.labels, **_own_labels(kubernetes, "labels")},
-        annotations={**common.annotations, **_annotations(kubernetes)},
-    )
-
-
-def kubernetes_spec(kubernetes: ArgReader) -> KubernetesSpec:
-    """The cluster's group `kubernetes`.
-
-    Raises:
-        SpecError: an argument is not valid.
-    """
-    queue = kubernetes.matching("queue", _NAMESPACE, 'the name of a LocalQueue, such as "training"')
-    return KubernetesSpec(
-        context=kubernetes.string("context"),
-        kubeconfig=_kubeconfig(kubernetes),
-        namespace=kubernetes.matching("namespace", _NAMESPACE, f'{_NAME_FORM} and without dots, such as "training"'),
-        service_account=_name(kubernetes, "service_account"),
-        image_pull_secrets=_names(kubernetes, "image_pull_secrets"),
-        queue=queue,
-        storage_class=_name(kubernetes, "storage_class"),
-        pod=pod_spec(kubernetes, PodSpec()),
-    )
-
-
 _NAME_FORM = "lower-case letters, digits and hyphens, at most 63 of them, with a letter or digit at both ends"
 
 
-def _name(kubernetes: ArgReader, key: str) -> str:
-    return kubernetes.matching(key, _NAME, f"the name of an object of Kubernetes: {_NAME_FORM}")
+_OBJECT_FORM = f"the name of an object of Kubernetes: {_NAME_FORM}"
 
 
-def _names(kubernetes: ArgReader, key: str) -> tuple[str, ...]:
-    names = kubernetes.strings(key)
-    for name in names:
-        if is_known(name) and not _NAME.fullmatch(name):
-            raise kubernetes.error(key, f"{name!r} is not a name", f"Use {_NAME_FORM}.")
-    return tuple(dict.fromkeys(names))
+def _secret_name(kubernetes: ArgReader, key: str, name: str) -> str:
+    if is_known(name) and not _NAME.fullmatch(name):
+        raise kubernetes.error(key, f"{name!r} is not a name", f"Use {_NAME_FORM}.")
+    return name
 
 
-def _kubeconfig(kubernetes: ArgReader) -> str:
-    if isinstance(kubernetes.args.get("kubeconfig"), Mapping):
+def _kubeconfig(kubernetes: ArgReader, key: str, default: str) -> str:
+    if isinstance(kubernetes.args.get(key), Mapping):
         remedy = "Use its JSON: `kubeconfig_json` of pulumi_eks, or pulumi.Output.json_dumps."
-        raise kubernetes.error("kubeconfig", "the value (not shown) is a mapping", remedy)
-    text = kubernetes.string("kubeconfig")
-    if is_content(text) and (match := _CREDENTIALS.search(text)):
+        raise kubernetes.error(key, "the value (not shown) is a mapping", remedy)
+    content = kubernetes.string(key, default)
+    if is_content(content) and (match := _CREDENTIALS.search(content)):
         wrong = f"the content has the credential `{match[1]}`, and this argument is stored in plain text"
         remedy = "Write it into a file that only you can read, and give its path."
-        raise kubernetes.error("kubeconfig", wrong, remedy)
-    return text
+        raise kubernetes.error(key, wrong, remedy)
+    return content
+
+
+def _tolerations(kubernetes: ArgReader, key: str, common: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
+    added = (_toleration(kubernetes, taint) for taint in kubernetes.strings(key) if is_known(taint))
+    return tuple(dict.fromkeys((*common, *added)))
 
 
 def _toleration(kubernetes: ArgReader, text: str) -> Toleration:
@@ -170,8 +106,8 @@ def _own_labels(kubernetes: ArgReader, key: str) -> dict[str, str]:
     return _without_reserved(kubernetes, key, labels)
 
 
-def _annotations(kubernetes: ArgReader) -> dict[str, str]:
-    return _without_reserved(kubernetes, "annotations", _keyed(kubernetes, "annotations"))
+def _annotations(kubernetes: ArgReader, key: str) -> dict[str, str]:
+    return _without_reserved(kubernetes, key, _keyed(kubernetes, key))
 
 
 def _without_reserved(kubernetes: ArgReader, key: str, values: dict[str, str]) -> dict[str, str]:
@@ -188,3 +124,42 @@ def _keyed(kubernetes: ArgReader, key: str) -> dict[str, str]:
             remedy = 'Use a key such as "team" or "example.com/team".'
             raise kubernetes.error(f"{key}.{name}", "is not a key of Kubernetes", remedy)
     return values
+
+
+@dataclass(frozen=True)
+class PodSpec:
+    """The pods of one job, on the backend "kubernetes"."""
+
+    node_selector: Mapping[str, str] = mapping(_labels)
+    """Labels that the nodes of the tasks must have."""
+    tolerations: tuple[Toleration, ...] = own(TEXTS, _tolerations, (), of_job=ADDED)
+    """Taints of nodes that the tasks tolerate, as `kubectl taint` writes them: "KEY=VALUE:EFFECT", "KEY:EFFECT", "KEY" for every
+    value and effect; "*" for all taints."""
+    priority_class: str = text(pattern=_NAME, form=_OBJECT_FORM)
+    """The priority class of the pods."""
+    labels: Mapping[str, str] = mapping(_own_labels)
+    """Additional labels of the pods."""
+    annotations: Mapping[str, str] = mapping(_annotations)
+    """Additional annotations of the pods."""
+
+
+@dataclass(frozen=True)
+class KubernetesSpec(PodSpec):
+    """The Kubernetes cluster and the pods, on the backend "kubernetes"."""
+
+    context: str = text()
+    """The context of the kubeconfig; by default its current one."""
+    kubeconfig: str = own("str", _kubeconfig, "")
+    """The kubeconfig: the path of a file, or its content as YAML or JSON, such as the Output of a Kubernetes cluster that the same
+    program creates. A content must not have credentials, but may name a program that gets them, as that of EKS does. By default
+    $KUBECONFIG, else ~/.kube/config."""
+    namespace: str = text(pattern=_NAMESPACE, form=f'{_NAME_FORM} and without dots, such as "training"')
+    """An existing namespace; by default that of the context, else "default"."""
+    service_account: str = text(pattern=_NAME, form=_OBJECT_FORM)
+    """The service account of the pods, for example for access to a bucket; by default "default". Pods do not get its token."""
+    image_pull_secrets: tuple[str, ...] = texts(_secret_name)
+    """The Secrets of the namespace with the credentials of image registries."""
+    queue: str = text(pattern=_NAMESPACE, form='the name of a LocalQueue, such as "training"')
+    """The LocalQueue of Kueue that admits the tasks."""
+    storage_class: str = text(pattern=_NAME, form=_OBJECT_FORM)
+    """The storage class of the volumes that are created; by default the Kubernetes cluster's."""

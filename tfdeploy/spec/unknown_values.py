@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
+from .backends import BACKEND_GROUPS, BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 
 _FOLDERS = ("train_dir", "data_dir")
 _JOB = rf"(({'|'.join(JOB_MAPPINGS)})\.\w+\.)?"
@@ -63,7 +63,7 @@ def without_unused(args: Mapping[str, Any]) -> dict[str, Any]:
     backend = args.get("backend") or DEFAULT_BACKEND
     if backend not in BACKENDS:
         return dict(args)
-    unused = {group for entry in BACKENDS.values() for group in entry.groups} - {*BACKENDS[backend].groups}
+    unused = {*BACKEND_GROUPS} - {*BACKENDS[backend].groups}
 
     def pruned(values: Mapping[str, Any]) -> dict[str, Any]:
         return {key: _pruned_group(value) if key in unused else value for key, value in values.items()}

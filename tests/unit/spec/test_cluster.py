@@ -242,7 +242,7 @@ def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:
 
 def test_what_is_left_out_has_its_documented_default() -> None:
     assert spec(workers=1) == ClusterSpec(
-        name="mnist", command=("python", "train.py"), jobs=spec(workers=1).jobs, success="worker-0"
+        name="mnist", command=("python", "train.py"), workers=1, jobs=spec(workers=1).jobs, success="worker-0"
     )
     assert spec(workers=1, restart={"maximum": 1}).jobs[0].restart == Restart(maximum=1)
 

@@ -23,7 +23,7 @@ def jobs(**args: Any) -> dict[str, JobContainerSpec]:
 def test_the_defaults() -> None:
     assert jobs() == {"ps": JobContainerSpec(), "worker": JobContainerSpec()}
     assert spec(workers=1).container == ContainerSpec()
-    assert ContainerSpec() == ContainerSpec("", "", "", "overlay", "", True)
+    assert ContainerSpec() == ContainerSpec(network="overlay", retain_volumes=True)
     assert spec(workers=1).docker == DockerSpec("", False, CLEANUP_IMAGE)
 
 
@@ -49,7 +49,7 @@ def test_a_jobs_settings_override_the_clusters_and_volumes_are_added() -> None:
         "placement": ["rack:CLUSTER", "zone:IS:a"],
     }
     made = jobs(container=container, jobs={"worker": {"container": own}})
-    assert made["ps"] == JobContainerSpec("", "root", ("/a:/a",), 1024**3, ("hostname:UNIQUE",))
+    assert made["ps"] == JobContainerSpec("mine:1", "root", ("/a:/a",), 1024**3, ("hostname:UNIQUE",))
     assert made["worker"] == JobContainerSpec("mine:gpu", "me", ("/a:/a", "/b:/b"), 5, ("rack:CLUSTER", "zone:IS:a"))
     assert docker_spec(container={"image": "mine:1"}).container.image == "mine:1"
 
@@ -69,7 +69,7 @@ def test_the_group_container() -> None:
         "retain_volumes": False,
     }
     assert docker_spec(container=container).container == ContainerSpec(
-        "", "image", "registry.example.com/team", "overlay", "10.20.0.0/24", False
+        build="image", registry="registry.example.com/team", subnet="10.20.0.0/24", retain_volumes=False
     )
     assert docker_spec(container={"network": "host"}).container.network == "host"
 
@@ -104,8 +104,8 @@ def test_a_group_is_used_only_on_its_backends(backend: str, used: set[str], unus
     assert made.unused_groups == unused
     assert bool(made.container.image) == bool(made.jobs[0].container.user) == ("container" in used)
     assert bool(made.docker.host) == ("docker" in used)
-    assert bool(made.ec2.region) == bool(made.jobs[0].instance.instance_type) == ("ec2" in used)
-    assert bool(made.kubernetes.namespace) == bool(made.jobs[0].pod.priority_class) == ("kubernetes" in used)
+    assert bool(made.ec2.region) == bool(made.jobs[0].ec2.instance_type) == ("ec2" in used)
+    assert bool(made.kubernetes.namespace) == bool(made.jobs[0].kubernetes.priority_class) == ("kubernetes" in used)
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,26 @@ def ec2_spec(**args: Any) -> ClusterSpec:
 
 def jobs(**args: Any) -> dict[str, InstanceSpec]:
     """Job to its instances, of one ps and one worker."""
-    return {job.name: job.instance for job in ec2_spec(ps=1, **args).jobs}
+    return {job.name: job.ec2 for job in ec2_spec(ps=1, **args).jobs}
 
 
 def test_nothing_asked_is_the_default() -> None:
     assert jobs() == {"ps": InstanceSpec(), "worker": InstanceSpec()}
     assert InstanceSpec() == InstanceSpec("", "", False, "per-task", 0, 100, "gp3")
     assert ec2_spec().ec2 == Ec2Spec()
-    assert Ec2Spec() == Ec2Spec(
-        "", "", "", "", "ec2-user", (), "", "", "", {}, 20, 259_200.0, 900.0, 0.0, "public", True
-    )
+    assert {name: getattr(Ec2Spec(), name) for name in COMMON} == COMMON
 
 
+COMMON: dict[str, Any] = {
+    "region": "",
+    "ssh_user": "ec2-user",
+    "max_machines": 20,
+    "max_lifetime": 259_200.0,
+    "idle_timeout": 900.0,
+    "budget": 0.0,
+    "connectivity": "public",
+    "retain_record": True,
+}
 CLUSTERS: dict[str, Any] = {
     "instance_type": "m7i.large",
     "ami": "ami-0a1b",
@@ -54,7 +62,7 @@ def test_what_is_the_clusters_is_every_jobs() -> None:
 def test_a_parameter_server_is_on_a_spot_instance_only_by_a_word_of_its_own() -> None:
     asked = ec2_spec(chief=True, evaluator=True, ps=1, ec2={"spot": True})
     spots = {"chief": True, "ps": False, "worker": True, "evaluator": True}
-    assert {job.name: job.instance.spot for job in asked.jobs} == spots
+    assert {job.name: job.ec2.spot for job in asked.jobs} == spots
     for own in (True, False):
         assert jobs(ec2={"spot": own}, jobs={"ps": {"ec2": {"spot": True}}})["ps"].spot
         assert not jobs(ec2={"spot": own}, jobs={"ps": {"cpus": 1}})["ps"].spot
@@ -124,7 +132,7 @@ def test_what_all_have_in_common_is_as_asked() -> None:
         "idle_timeout": 40.0,
         "budget": 12.0,
     }
-    assert vars(found) == {**given, **read}
+    assert vars(found) == {**vars(InstanceSpec()), **given, **read}
     assert ec2_spec(ec2={"efs": "new"}).ec2.efs == "new"
 
 

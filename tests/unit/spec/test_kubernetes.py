@@ -7,26 +7,19 @@ import pytest
 
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.arg_reader import ArgReader
+from tfdeploy.spec.argument import names, read_all
 from tfdeploy.spec.kubernetes import (
-    JOB_KEYS,
-    KEYS,
     KubernetesSpec,
     PodSpec,
     Toleration,
-    kubernetes_spec,
-    pod_spec,
 )
 from tfdeploy.spec.unknown_values import Unknown
 
 EKS = '{"clusters": [{"cluster": {"certificate-authority-data": "…"}}], "users": [{"user": {"exec": {"command": "aws"}}}]}'
 
 
-def group(**args: Any) -> ArgReader:
-    return ArgReader("mnist", {"kubernetes": args}).group("kubernetes", KEYS)
-
-
 def read(**args: Any) -> KubernetesSpec:
-    return kubernetes_spec(group(**args))
+    return read_all(ArgReader("mnist", {"kubernetes": args}).group("kubernetes", names(KubernetesSpec)), KubernetesSpec)
 
 
 def refused(**args: Any) -> SpecError:
@@ -36,7 +29,7 @@ def refused(**args: Any) -> SpecError:
 
 
 def test_the_defaults() -> None:
-    assert read() == KubernetesSpec("", "", "", "", (), "", "", PodSpec({}, (), "", {}, {}))
+    assert read() == KubernetesSpec({}, (), "", {}, {}, "", "", "", "", (), "", "")
 
 
 def test_every_argument_is_read() -> None:
@@ -54,26 +47,30 @@ def test_every_argument_is_read() -> None:
         "labels": {"team": "a", "empty": ""},
         "annotations": {"example.com/text": "any text, of any length"},
     }
-    assert asked.keys() == {*KEYS}
-    pod = PodSpec(
+    assert asked.keys() == {*names(KubernetesSpec)}
+    assert read(**asked) == KubernetesSpec(
         {"topology.kubernetes.io/zone": "us-west-2a"},
         (Toleration("nvidia.com/gpu", effect="NoSchedule"),),
         "low",
         {"team": "a", "empty": ""},
         {"example.com/text": "any text, of any length"},
-    )
-    assert read(**asked) == KubernetesSpec(
-        "admin@kind", "~/.kube/config", "training", "trainer", ("one", "two.example.com"), "team-a", "gp3", pod
+        "admin@kind",
+        "~/.kube/config",
+        "training",
+        "trainer",
+        ("one", "two.example.com"),
+        "team-a",
+        "gp3",
     )
 
 
 def test_what_a_job_has_is_over_the_clusters() -> None:
-    common = read(node_selector={"a": "1", "b": "1"}, tolerations=["spot"], priority_class="low", labels={"x": "y"}).pod
+    common = read(node_selector={"a": "1", "b": "1"}, tolerations=["spot"], priority_class="low", labels={"x": "y"})
     own = ArgReader("mnist", {"node_selector": {"b": "2"}, "tolerations": ["gpu", "spot"], "annotations": {"k": "v"}})
-    assert pod_spec(own, common) == PodSpec(
+    assert read_all(own, PodSpec, common) == PodSpec(
         {"a": "1", "b": "2"}, (Toleration("spot"), Toleration("gpu")), "low", {"x": "y"}, {"k": "v"}
     )
-    assert {*JOB_KEYS} == {"node_selector", "tolerations", "priority_class", "labels", "annotations"}
+    assert {*names(PodSpec)} == {"node_selector", "tolerations", "priority_class", "labels", "annotations"}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +85,7 @@ def test_what_a_job_has_is_over_the_clusters() -> None:
     ],
 )
 def test_a_toleration_is_written_as_kubectl_writes_taints(text: str, toleration: Toleration) -> None:
-    assert read(tolerations=[text]).pod.tolerations == (toleration,)
+    assert read(tolerations=[text]).tolerations == (toleration,)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +136,4 @@ def test_a_kubeconfig_may_be_a_content_without_credentials() -> None:
 
 def test_values_that_only_the_update_knows_are_not_refused() -> None:
     unknown = Unknown("kubernetes.labels.team")
-    assert read(namespace=unknown, labels={"team": unknown}, tolerations=[unknown]).pod.labels == {"team": unknown}
+    assert read(namespace=unknown, labels={"team": unknown}, tolerations=[unknown]).labels == {"team": unknown}

@@ -207,7 +207,7 @@ def _on_machine(container: ContainerSettings) -> ContainerSettings:
 
 def _with_disks(job: JobSpec) -> JobSpec:
     """The job, so that its containers mount its machines' further disks."""
-    disks = (f"{disk_folder(number)}:{volume.target}" for number, volume in enumerate(job.instance.ebs_volumes))
+    disks = (f"{disk_folder(number)}:{volume.target}" for number, volume in enumerate(job.ec2.ebs_volumes))
     return replace(job, container=replace(job.container, volumes=(*job.container.volumes, *disks)))
 
 

@@ -79,8 +79,8 @@ def refuse_inventory(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
     """
     _refuse_adoption(spec, inventory)
     for job in spec.training_jobs:
-        instance_type = inventory.types[job.instance.instance_type]
-        if job.instance.spot and not instance_type.spot:
+        instance_type = inventory.types[job.ec2.instance_type]
+        if job.ec2.spot and not instance_type.spot:
             wrong = f"{instance_type.name} is not available as a spot instance"
             raise SpecError(f"{spec.name}: jobs.{job.name}.ec2.spot", wrong, "Choose another type, or spot=False.")
     _refuse_above_quota(spec, inventory)
@@ -175,7 +175,7 @@ def _refuse_unshared_train_dir(spec: ClusterSpec, machine_count: int) -> None:
     if machine_count > 1:
         wrong = f"is not shared by the {counted(machine_count, 'machine')} of the tasks"
         raise SpecError(where, wrong, f"{remedy}.")
-    disks = [pair for job in spec.training_jobs for pair in enumerate(job.instance.ebs_volumes)]
+    disks = [pair for job in spec.training_jobs for pair in enumerate(job.ec2.ebs_volumes)]
     own_folders = [disk_folder(number) for number, volume in disks if volume.volume_id]
     if any(f"{spec.train_dir}/".startswith(f"{folder}/") for folder in own_folders):
         return

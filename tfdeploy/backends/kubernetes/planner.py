@@ -160,7 +160,7 @@ def _train_claim(cluster: ClusterRef, spec: ClusterSpec) -> str:
 
 
 def _settings(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, job: JobSpec) -> PodSettings:
-    pod = job.pod
+    pod = job.kubernetes
     selector = {ID_LABEL: cluster["id"], JOB_LABEL: job.name}
     return PodSettings(
         image=named_image(spec, job),
@@ -197,7 +197,7 @@ def _controller_settings(
 ) -> PodSettings:
     """The controller has the image and the user of the first job, and of its volumes those with `train_dir`, where it creates the
     run's folder."""
-    first, pod = jobs[spec.jobs[0].name], spec.kubernetes.pod
+    first, pod = jobs[spec.jobs[0].name], spec.kubernetes
     train_dir = plan.run.train_dir
     needed = tuple(item for item in first.mounts if is_folder(train_dir) and covers([item], train_dir) and item.source)
     return PodSettings(

@@ -113,7 +113,7 @@ def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
     """Refuse names of objects that do not exist. What the user may not read is not checked."""
     own = spec.kubernetes
     in_namespace = f"/namespaces/{api.namespace}"
-    classes = [own.pod.priority_class, *(job.pod.priority_class for job in spec.jobs)]
+    classes = [own.priority_class, *(job.kubernetes.priority_class for job in spec.jobs)]
     sources = [text.partition(":")[0] for job in spec.jobs for text in job.container.volumes]
     claims = [source for source in sources if not source.startswith("/")]
     named = (
@@ -215,8 +215,8 @@ def _allocatable(node: Json, name: str) -> float:
 
 _NEEDS = (
     _Need(
-        lambda job: f"the labels {dict(job.pod.node_selector)}",
-        lambda node, job: job.pod.node_selector.items() <= node["metadata"].get("labels", {}).items(),
+        lambda job: f"the labels {dict(job.kubernetes.node_selector)}",
+        lambda node, job: job.kubernetes.node_selector.items() <= node["metadata"].get("labels", {}).items(),
     ),
     _Need(lambda _: "no taint that it does not tolerate", lambda node, job: not _stopping(node, job)),
     _Need(lambda job: f"{job.gpus} {GPU}", lambda node, job: _allocatable(node, GPU) >= job.gpus),
@@ -254,7 +254,7 @@ def _stopping(node: Json, job: JobSpec) -> list[Json]:
         for taint in taints
         if taint["effect"] in _STOPS
         and not taint["key"].startswith("node.kubernetes.io/")
-        and not any(_tolerates(toleration, taint) for toleration in (*job.pod.tolerations, *gpu))
+        and not any(_tolerates(toleration, taint) for toleration in (*job.kubernetes.tolerations, *gpu))
     ]
 
 

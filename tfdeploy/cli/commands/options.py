@@ -45,6 +45,6 @@ def options(query: ClusterQuery, word: str = "") -> None:
 
 
 def _rows() -> "list[Row]":
-    from ...spec.arg_docs import CLASSES, rows
+    from ...spec.arg_docs import CLASSES, described
 
-    return [replace(row, name=f"{prefix}{row.name}") for prefix, owner in CLASSES.items() for row in rows(owner)]
+    return [replace(row, name=f"{prefix}{row.name}") for prefix in CLASSES for row in described(prefix)]

@@ -19,11 +19,11 @@ def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:
     created for TensorBoard."""
     groups: dict[object, list[JobSpec]] = {}
     for job in spec.training_jobs:
-        alone = job.name if job.instance.machine_layout == PER_TASK else ""
-        groups.setdefault((job.instance, alone), []).append(job)
+        alone = job.name if job.ec2.machine_layout == PER_TASK else ""
+        groups.setdefault((job.ec2, alone), []).append(job)
     return {
         "all"
-        if len(jobs) == len(spec.training_jobs) and jobs[0].instance.machine_layout != PER_TASK
+        if len(jobs) == len(spec.training_jobs) and jobs[0].ec2.machine_layout != PER_TASK
         else jobs[0].name: tuple(jobs)
         for jobs in groups.values()
     }
@@ -40,7 +40,7 @@ def machine_requests(
     """
     requests: list[MachineRequest] = []
     for pool, jobs in pools(spec).items():
-        instance = jobs[0].instance
+        instance = jobs[0].ec2
         instance_type = types[instance.instance_type]
         for job in jobs:
             _refuse_too_large(spec, job, instance_type)

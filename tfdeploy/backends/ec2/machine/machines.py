@@ -93,7 +93,7 @@ def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     """
     region_name, fleet = ssh.region(cluster), spec.ec2
     _refuse_no_type(spec)
-    type_names = {job.instance.instance_type for job in spec.training_jobs}
+    type_names = {job.ec2.instance_type for job in spec.training_jobs}
     types = api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
     instances = {instance.machine: instance for instance in existing(cluster)}
     subnets = api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
@@ -109,8 +109,8 @@ def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceTyp
     """Each requested image to its id."""
     images: dict[str, str] = {}
     for job in spec.training_jobs:
-        instance_type = types[job.instance.instance_type]
-        image = requested_image(job.instance.ami, instance_type)
+        instance_type = types[job.ec2.instance_type]
+        image = requested_image(job.ec2.ami, instance_type)
         if image.startswith("/"):
             images[image] = images.get(image) or api.image_parameter(region_name, image)
         else:
@@ -195,7 +195,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
 
 def _refuse_no_type(spec: ClusterSpec) -> None:
     for job in spec.training_jobs:
-        if not job.instance.instance_type:
+        if not job.ec2.instance_type:
             remedy = 'Set it, for example to "m7i.large", or to "g6.xlarge" for a job with gpus.'
             raise SpecError(f"{spec.name}: ec2.instance_type", f"is missing for the job {job.name}", remedy)
 
@@ -205,9 +205,7 @@ def _near_volumes(
 ) -> list[Subnet]:
     """The subnets in the zone of the user's own volumes: a volume can only be attached within its zone."""
     where = f"{spec.name}: ec2.ebs_volumes"
-    volumes = [
-        volume.volume_id for job in spec.training_jobs for volume in job.instance.ebs_volumes if volume.volume_id
-    ]
+    volumes = [volume.volume_id for job in spec.training_jobs for volume in job.ec2.ebs_volumes if volume.volume_id]
     volume_ids = list(dict.fromkeys(volumes))
     zone = api.volume_zone(region_name, where, volume_ids, instance_ids)
     near = [subnet for subnet in subnets if zone in ("", subnet.zone)]
@@ -222,7 +220,7 @@ def _choose_subnet(spec: ClusterSpec, subnets: Sequence[Subnet], offered: frozen
     for subnet in subnets:
         if subnet.zone in offered:
             return subnet
-    types = ", ".join(sorted({job.instance.instance_type for job in spec.training_jobs}))
+    types = ", ".join(sorted({job.ec2.instance_type for job in spec.training_jobs}))
     zones = ", ".join(sorted(offered)) or "no zone of the region"
     where = f"{spec.name}: ec2.{'subnet_id' if spec.ec2.subnet_id else 'instance_type'}"
     wrong = f"{types} are all available in {zones}, but the subnets are in: {_zones(subnets)}"

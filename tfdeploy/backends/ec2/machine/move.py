@@ -56,7 +56,7 @@ def _keeps_train_dir(spec: ClusterSpec, run: RunState, replaced: list[Machine]) 
     changed = {change.partition(_ARROW)[2] for machine in planned for change in machine.changes}
     if changed & {spec.ec2.efs or "no efs", *(" ".join(machine.disks) or "no ebs_volumes" for machine in planned)}:
         return "://" in run.spec.train_dir
-    volumes = [pair for job in spec.training_jobs for pair in enumerate(job.instance.ebs_volumes)]
+    volumes = [pair for job in spec.training_jobs for pair in enumerate(job.ec2.ebs_volumes)]
     lasting = [disk_folder(number) for number, volume in volumes if volume.volume_id] + (
         [SHARED] if spec.ec2.efs else []
     )
