@@ -3,14 +3,13 @@
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import psutil
 
 from tests.chaos.cluster import Apply, Cluster, Running, variables
 from tests.chaos.common_faults import COMMON
-from tests.chaos.process_faults import CONTROLLER, damage_record, kill, kill_launcher, kill_program, later, pause
+from tests.chaos.process_faults import CONTROLLER, PROCESSES, later
 from tests.chaos.schedule import Kind, Step
 from tests.engine.images import PYTHON
 from tests.kube import processes
@@ -201,12 +200,7 @@ def kill_node(cluster: KubernetesCluster, step: Step, running: Running | None) -
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
-    "kill_program": (Kind(weight=2, tasks=True), kill_program),
-    "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
-    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
-    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
-    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
-    "damage_record": (Kind(touches=False), damage_record),
+    **PROCESSES,
     "delete_pod": (Kind(weight=3, tasks=True), delete_pod),
     "delete_controller_pod": (Kind(weight=2, touches=False), delete_controller_pod),
     "delete_job": (Kind(weight=3, tasks=True), delete_job),

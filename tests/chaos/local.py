@@ -18,17 +18,7 @@ from tests.chaos.disk import Disk
 from tests.chaos.full_disk_end import DESTROY, STOP, end_run
 from tests.chaos.invariants import parts
 from tests.chaos.oracle import Touch
-from tests.chaos.process_faults import (
-    CONTROLLER,
-    SUPERVISORD,
-    damage_record,
-    kill,
-    kill_launcher,
-    kill_program,
-    later,
-    pause,
-    suspend_for,
-)
+from tests.chaos.process_faults import CONTROLLER, PROCESSES, SUPERVISORD, kill, later, suspend_for
 from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
@@ -240,17 +230,12 @@ def remove_program(cluster: LocalCluster, step: Step, running: Running | None) -
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
-    "kill_program": (Kind(weight=2, tasks=True), kill_program),
-    "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
-    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
+    **PROCESSES,
     "kill_supervisord": (Kind(weight=2), partial(kill, SUPERVISORD)),
     "remove_program": (Kind(weight=2, tasks=True), remove_program),
-    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
-    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
     "controller_away": (Kind(weight=4, touches=False), take_controller_away),
     "suspend_all": (Kind(weight=2, touches=False), suspend_all),
     "disk_full": (Kind(weight=2), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),
     "clock_step": (Kind(touches=False), step_clock),
-    "damage_record": (Kind(touches=False), damage_record),
 }

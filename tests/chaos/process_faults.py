@@ -4,13 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
-from tests.chaos.cluster import Running, Story
-from tests.chaos.schedule import Step
+from tests.chaos.cluster import Apply, Running, Story
+from tests.chaos.schedule import Kind, Step
 
 CONTROLLER, SUPERVISORD = "controller", "supervisord"
 
@@ -121,3 +122,14 @@ def _damageable(record: Path | None) -> Iterator[Path]:
     if record is not None:
         yield from record.glob("runs/*/events.jsonl")
         yield from record.glob("runs/*/logs/*/index.*.log")
+
+
+PROCESSES: dict[str, tuple[Kind, Apply]] = {
+    "kill_program": (Kind(weight=2, tasks=True), kill_program),
+    "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
+    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
+    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
+    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
+    "damage_record": (Kind(touches=False), damage_record),
+}
+"""Name to what the draw needs to know of a fault, and what it does."""

@@ -14,16 +14,7 @@ from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.full_disk_end import END_SECONDS, STOP, end_run
-from tests.chaos.process_faults import (
-    CONTROLLER,
-    damage_record,
-    kill,
-    kill_launcher,
-    kill_program,
-    later,
-    pause,
-    suspend_for,
-)
+from tests.chaos.process_faults import CONTROLLER, PROCESSES, later, suspend_for
 from tests.chaos.record_disk import RecordDisk, fill_disk, find, release, remove_ended
 from tests.chaos.schedule import Kind, Step
 from tests.docker.project import DockerProject
@@ -261,18 +252,13 @@ def end_on_full_disk(cluster: SwarmCluster, step: Step, running: Running | None)
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
-    "kill_program": (Kind(weight=2, tasks=True), kill_program),
-    "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
-    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
-    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
-    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
+    **PROCESSES,
     "controller_away": (Kind(weight=4, touches=False), take_controller_away),
     "suspend_engine": (Kind(weight=2, touches=False), suspend_engine),
     "remove_container": (Kind(weight=2, tasks=True), remove_container),
     "remove_service": (Kind(weight=2, tasks=True), remove_service),
     "remove_volume": (Kind(during=False), remove_volume),
     "cut_network": (Kind(weight=2, tasks=True, touches=False), cut_network),
-    "damage_record": (Kind(touches=False), damage_record),
     "disk_full": (Kind(weight=2, during=False, touches=False), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),
 }
