@@ -79,6 +79,10 @@ class Forbidden(Unreachable):
     """What the user may not do at an engine that responds."""
 
 
+class NotStarted(BackendError):
+    """A container that its engine does not start, with the engine's reason."""
+
+
 class NotFound(TfdeployError, LookupError):
     """A cluster, a task or a machine that does not exist."""
 

@@ -8,7 +8,8 @@ creates them in another process.
 import hmac
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pulumi
@@ -19,6 +20,7 @@ from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, 
 from .backends.load import load
 from .backends.stack_config import StackProvider, changed_inputs
 from .backends.state_values import plain_values
+from .errors import NotStarted
 from .plan.replacement import Replacement
 from .spec import environment
 from .spec.arg_reader import ArgReader
@@ -31,6 +33,18 @@ Props = dict[str, Any]
 
 def _runner(props: Mapping[str, Any]) -> TaskRunner:
     return load(props["cluster"]["backend"]).runner
+
+
+@contextmanager
+def _with_remedy(job: str = "") -> Iterator[None]:
+    """Say what to do where a task of this job, or the controller, does not start."""
+    try:
+        yield
+    except NotStarted as error:
+        from .report.remedies import engine_remedy
+
+        remedy = engine_remedy(str(error), job) or "Correct that, and run `pulumi up`."
+        raise NotStarted(f"{str(error).rstrip('.')}. {remedy}") from None
 
 
 _declared: dict[tuple[str, ...], bool] = {}
@@ -129,7 +143,8 @@ class TaskProvider(NamedProvider):
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Update its limits."""
         plain = cast(TaskProps, plain_values(news))
-        return UpdateResult({**news, **_runner(plain).update_task(cast(TaskProps, plain_values(olds)), plain)})
+        with _with_remedy(plain["job"]):
+            return UpdateResult({**news, **_runner(plain).update_task(cast(TaskProps, plain_values(olds)), plain)})
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """The task, or nothing where the engine no longer has it."""
@@ -179,9 +194,10 @@ class RunProvider(NamedProvider):
 
 def _submit(props: RunProps) -> RunOutputs:
     """Submit a run, with its record where that is at another place."""
-    if props.get("moved_from"):
-        return _submit_moved(cast("MovedRunProps", props))
-    return _runner(props).submit_run(props)
+    with _with_remedy():
+        if props.get("moved_from"):
+            return _submit_moved(cast("MovedRunProps", props))
+        return _runner(props).submit_run(props)
 
 
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:

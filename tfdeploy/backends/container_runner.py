@@ -31,7 +31,7 @@ from .installation import installing
 from .move import StoppedRun, not_stopped
 from .record_copy import RecordCopy, RecordCopyBusy
 from .record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
-from .rolling_update import TaskEngine, Turns, replace_task, wait_for_finish, wait_for_start
+from .rolling_update import StartClock, TaskEngine, Turns, replace_task, wait_for_finish, wait_for_start
 
 CONTROLLER_SECONDS = 600.0
 """How long the controller may take to start once its image is on the machine."""
@@ -189,15 +189,12 @@ class ContainerRunner(Generic[Definition]):
     def started_controller(self, props: RunProps) -> Iterator[ContainerController]:
         """Create or update the controller, and wait until it runs. Errors meanwhile have the engine's reason why it does not."""
         cluster, desired = props["cluster"], self.define_controller(props)
-        objects = self.objects(cluster)
+        objects, title = self.objects(cluster), f"the controller of {cluster['name']}"
+        clock = StartClock(objects, CONTROLLER, title)
         objects.apply(desired)
-
-        def observe() -> EngineTask | None:
-            return objects.tasks().get(CONTROLLER)
-
-        with engine_reason(observe):
-            name = f"the controller of {cluster['name']}"
-            wait_for_start(name, lambda: objects.runs_as_defined(desired), observe, CONTROLLER_SECONDS)
+        clock.begin(CONTROLLER_SECONDS, CONTROLLER_SECONDS)
+        wait_for_start(clock, title, lambda: objects.runs_as_defined(desired))
+        with engine_reason(lambda: objects.tasks().get(CONTROLLER)):
             yield self.controller(cluster)
 
     @contextmanager

@@ -19,7 +19,7 @@ from ..agent.control.end_policy import end_of_time, may_finish
 from ..agent.polling import wait_until
 from ..agent.run_state import FINAL, RUNNING, RunState
 from ..component.plugin_exit import is_cancelled
-from ..errors import BackendError
+from ..errors import BackendError, NotStarted
 from .base import EngineTask
 
 _START_TIMEOUT = 60.0
@@ -133,20 +133,21 @@ def replace_task(
     settings are.
 
     Raises:
-        BackendError: it does not, with the engine's reason. The task then has its previous definition, as in the state.
+        NotStarted: it does not. The task then has its previous definition, as in the state.
     """
     run = observe_run()
     if run is not None and not is_active(run, hostname):
         wait_for_finish(run, hostname, observe_run)
         engine.apply(desired)
         return
-    failures = frozenset(failure.id for failure in engine.history(hostname).failures)
+    clock = StartClock(engine, hostname, hostname)
     launcher = run.tasks[hostname].instance if run else ""
     engine.apply(desired)
-    problem = _wait_until_running(engine, hostname, launcher, failures, observe_run, needs_program)
+    clock.begin(_START_TIMEOUT, _MAX_START_TIMEOUT)
+    problem = _wait_until_running(clock, hostname, launcher, observe_run, needs_program)
     if problem is not None:
         engine.apply(previous)
-        raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
+        raise NotStarted(f"{hostname} did not start again with its new settings: {problem}")
 
 
 def wait_for_finish(run: RunState | None, hostname: str, observe_run: Callable[[], RunState | None]) -> None:
@@ -172,33 +173,21 @@ def _remaining(run: RunState, hostname: str) -> float:
 
 
 def _wait_until_running(
-    engine: TaskEngine[Definition],
+    clock: "StartClock",
     hostname: str,
     former_launcher: str,
-    former_failures: frozenset[str],
     observe_run: Callable[[], RunState | None],
     needs_program: bool,
 ) -> str | None:
-    """None when the task runs, or need not run any more; else the reason why it does not. `former_failures` are the ids of those
-    before the update."""
-    clock = StartClock(hostname, _START_TIMEOUT, _MAX_START_TIMEOUT)
+    """None when the task runs, or need not run any more; else the reason why it does not."""
     problem = ""
     while not clock.is_over():
         run = observe_run()
         if _is_done(run, hostname, former_launcher, needs_program):
             return None
-        history = engine.history(hostname)
-        failures = [failure.reason for failure in history.failures if failure.id not in former_failures]
-        newest = history.newest
-        if failures:
-            problem = failures[-1]
-        elif newest is None:
-            problem = "it was removed"
-        else:
-            problem = newest.reason or _end_of_program(run, hostname, former_launcher) or newest.state
-        if len(failures) >= _MAX_FAILURES:
-            break
-        clock.observe(newest)
+        newest = clock.observe()
+        state = newest.state if newest else "it was removed"
+        problem = clock.problem or _end_of_program(run, hostname, former_launcher) or state
         time.sleep(_POLL_SECONDS)
     return problem
 
@@ -227,57 +216,62 @@ class StartClock:
     """Measures how long one container takes to start, and prints that its image is pulled, or why it does not start. The time in which
     the engine pulls the image does not count: it may take an hour."""
 
-    def __init__(self, hostname: str, seconds: float, most: float = 0.0) -> None:
-        """`seconds` without progress are too long; `most` seconds are too long in any case, but not those of a pull."""
-        self._hostname, self._seconds = hostname, seconds
-        now = time.monotonic()
-        self._deadline, self._last = now + seconds, now + (most or seconds)
-        self._seen = now
-        self._printed = ""
+    def __init__(self, engine: TaskEngine[Definition], hostname: str, title: str) -> None:
+        """Made before the engine gets the definition: what has failed by then does not count."""
+        self._engine, self._hostname, self._title = engine, hostname, title
+        self._former = {failure.id for failure in engine.history(hostname).failures}
+        self._printed = self.problem = ""
+        self._has_failed = False
 
-    def observe(self, task: EngineTask | None) -> None:
-        """Note the state that the engine reports of the container."""
-        now = time.monotonic()
-        if task is not None and task.state == PULLING and not task.reason:
+    def begin(self, seconds: float, most: float) -> None:
+        """`seconds` without progress are too long; `most` seconds are too long in any case, but not those of a pull."""
+        self._seconds, self._seen = seconds, time.monotonic()
+        self._deadline, self._last = self._seen + seconds, self._seen + most
+
+    def observe(self) -> EngineTask | None:
+        """Note what the engine reports of the container, and return it. Why it does not start may be over in a moment, but not where it
+        has stood for `_START_TIMEOUT`, or where the engine has tried it `_MAX_FAILURES` times."""
+        history, now = self._engine.history(self._hostname), time.monotonic()
+        task, failures = history.newest, [item for item in history.failures if item.id not in self._former]
+        self._has_failed = len(failures) >= _MAX_FAILURES
+        self.problem = failures[-1].reason if failures else task.reason if task else ""
+        if task is not None and task.reason:
+            self._print(f"{task.state}: {task.reason}")
+        elif task is not None and task.state == PULLING:
             self._last += now - self._seen
             self._print("the machine pulls the image")
-        elif task is not None and task.reason:
-            self._print(f"{task.state}: {task.reason}")
         if task is not None and task.state in (PULLING, STARTING):
-            self._deadline = min(self._last, now + self._seconds)
+            self._deadline = min(self._deadline, now + _START_TIMEOUT) if task.reason else now + self._seconds
         self._seen = now
+        return task
 
     def _print(self, text: str) -> None:
         if text != self._printed:
             self._printed = text
-            print(f"{self._hostname}: {text}", flush=True)
+            print(f"{self._title}: {text}", flush=True)
 
     def is_over(self) -> bool:
-        """Whether it takes too long."""
-        return time.monotonic() >= self._deadline
+        """Whether it takes too long, or has failed too often."""
+        return self._has_failed or time.monotonic() >= min(self._deadline, self._last)
 
 
-def wait_for_start(
-    hostname: str, has_started: Callable[[], bool], observe: Callable[[], EngineTask | None], seconds: float
-) -> None:
+def wait_for_start(clock: StartClock, title: str, has_started: Callable[[], bool]) -> None:
     """Wait until a container has started.
 
     Raises:
-        BackendError: it has not within so many seconds, without those in which its image was pulled, or before `pulumi` receives a
-            signal.
+        NotStarted: it does not in time, or before `pulumi` receives a signal.
     """
-    clock = StartClock(hostname, seconds)
 
     def is_decided() -> bool:
         try:
             if has_started():
                 return True
-            clock.observe(observe())
+            clock.observe()
         except OSError:
             pass
         return clock.is_over() or is_cancelled()
 
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
     if (clock.is_over() or is_cancelled()) and not has_started():
-        end = "before `pulumi` received a signal" if is_cancelled() else f"within {seconds:g} s"
-        raise BackendError(f"{hostname} did not start {end}")
+        end = " before `pulumi` received a signal" if is_cancelled() else ""
+        raise NotStarted(f"{title} did not start{end}: {clock.problem or 'the engine reports no reason'}")

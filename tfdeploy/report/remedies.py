@@ -259,8 +259,8 @@ _MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches 
 
 
 def engine_remedy(reason: str, job: str) -> str:
-    """What to do when an engine cannot start a task of this job; empty for unknown reasons."""
-    return _remedy(_ENGINE_REMEDIES, reason, job)
+    """What to do when an engine cannot start a task of this job, or without one the controller; empty for unknown reasons."""
+    return _remedy(_ENGINE_REMEDIES, reason, job or "worker")
 
 
 def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:

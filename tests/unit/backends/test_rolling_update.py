@@ -21,8 +21,17 @@ from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.rolling_update import Position, StartFailure, TaskHistory, Turns, is_active, replace_task
-from tfdeploy.errors import BackendError
+from tfdeploy.backends.rolling_update import (
+    Position,
+    StartClock,
+    StartFailure,
+    TaskHistory,
+    Turns,
+    is_active,
+    replace_task,
+    wait_for_start,
+)
+from tfdeploy.errors import BackendError, NotStarted
 
 NAMES: Mapping[Position, str] = {
     (1, 0): "ps-0",
@@ -393,5 +402,52 @@ def test_parameter_servers_are_updated_after_the_workers_that_until_has_stopped(
 
 def test_a_signal_ends_the_wait_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_update, "is_cancelled", lambda: True)
-    with pytest.raises(BackendError, match="did not start before `pulumi` received a signal"):
-        rolling_update.wait_for_start("the controller", lambda: False, lambda: None, 600.0)
+    with pytest.raises(NotStarted, match="did not start before `pulumi` received a signal"):
+        wait_for_controller([None])
+
+
+def wait_for_controller(states: Sequence[EngineTask | None], failures: Iterator[int] | None = None) -> None:
+    """Wait while the engine reports these states, one after the other; the last one is repeated."""
+    swarm, observed = FakeSwarm(None, failures or itertools.repeat(0)), iter(states)
+    clock = StartClock(cast(Swarm, swarm), "controller", "the controller")
+    clock.begin(600.0, 600.0)
+
+    def has_started() -> bool:
+        swarm._state = next(observed, swarm._state)
+        return swarm._state == RUNS
+
+    wait_for_start(clock, "the controller", has_started)
+
+
+RUNS, STARTS, PULLS, UNBORN = (EngineTask(True, "", state) for state in ("running", "starting", "pulling", "scheduled"))
+
+
+@pytest.mark.parametrize(
+    ("states", "failures", "seconds"),
+    [
+        ([STARTS, STARTS._replace(reason="FailedCreate: exceeded quota")], 0, 60),
+        ([PULLS] * 900 + [PULLS._replace(reason="ErrImagePull: not found")], 0, 960),
+        ([UNBORN._replace(reason="0/2 nodes are available")], 0, 600),
+        ([EngineTask(False, "", "rejected", "no such image")], 3, 3),
+        ([UNBORN], 0, 600),
+    ],
+)
+def test_why_the_controller_does_not_start_stands_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch, states: list[EngineTask], failures: int, seconds: float
+) -> None:
+    monkeypatch.undo()  # the times that are used outside of tests
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda _: now.__setitem__(0, now[0] + 1.0))
+    reason = states[-1].reason or "the engine reports no reason"
+    with pytest.raises(NotStarted, match=f"^the controller did not start: {'will not start' if failures else reason}$"):
+        wait_for_controller(states, (min(number, failures) for number in itertools.count()))
+    assert now[0] == pytest.approx(seconds, abs=2)
+
+
+def test_a_reason_that_is_over_in_a_moment_ends_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda _: now.__setitem__(0, now[0] + 1.0))
+    wait_for_controller([*[STARTS._replace(reason="FailedMount: not yet")] * 55, *[STARTS] * 200, RUNS])

@@ -14,7 +14,7 @@ from ..task_access import require_task
 from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
 from .drift import missing_parts, repair, shared_parts
 from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
-from .states import CREATING, engine_task, job_problem
+from .states import CREATING, PULLED_NOW, engine_task, in_order, job_problem, with_event
 
 Json = dict[str, Any]
 
@@ -31,8 +31,10 @@ KINDS: Mapping[str, str] = {
 """The kinds of a cluster's objects, to the group of the API that has them."""
 
 _OWNERS, _PARTS = ("Job", "StatefulSet"), ("Service", "NetworkPolicy", "Secret", "ConfigMap", "PersistentVolumeClaim")
-_FAILED = "Failed"
+_REFUSALS = ("FailedCreate", "FailedMount", "FailedAttach", "FailedMap")
 """How the reasons of events begin that say why Kubernetes cannot create a pod, or its container."""
+
+_EVENTS_OF_STARTS = ("type=Warning", "reason=Pulling")
 
 _REMOVE_SECONDS = 120.0
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -160,27 +162,26 @@ class ClusterObjects:
         pods = self.pods()
         owners = {hostname_of(item): item for kind in _OWNERS for item in self.list(kind)}
         tasks = {hostname: engine_task(item, pods.get(hostname, ())) for hostname, item in owners.items()}
-        stuck = [name for name, task in tasks.items() if task.state in CREATING and not task.reason]
-        refusals = self._refusals() if stuck else {}
-        for name in stuck:
-            uids = [item["metadata"].get("uid", "") for item in (owners[name], *pods.get(name, ()))]
-            reason = next((refusals[uid] for uid in reversed(uids) if uid in refusals), "")
-            tasks[name] = tasks[name]._replace(reason=reason)
+        creating = [name for name, task in tasks.items() if task.state in CREATING and not task.reason]
+        events = self._events_of_starts() if creating else {}
+        for name in creating:
+            newest = [owners[name], *in_order(pods.get(name, ()))][-1]
+            tasks[name] = with_event(tasks[name], events.get(newest["metadata"].get("uid", "")))
         left = {name: engine_task(None, items) for name, items in pods.items() if name not in tasks}
         return {**tasks, **{name: task for name, task in left.items() if task.alive}}
 
-    def _refusals(self) -> Mapping[str, str]:
+    def _events_of_starts(self) -> Mapping[str, Json]:
         """Why Kubernetes creates no pod, such as a quota, by the uid of the Job or StatefulSet, or no container, such as a volume that
-        it cannot mount, by that of the pod. It says so in events only."""
+        it cannot mount, or that it pulls the image, by that of the pod. It says so in events only; the newest one counts."""
         path = f"/api/v1/namespaces/{self.api.namespace}/events"
         try:
-            events = self.api.get(path, fieldSelector="type=Warning")["items"]
+            events = [item for field in _EVENTS_OF_STARTS for item in self.api.get(path, fieldSelector=field)["items"]]
         except ApiError:
             return {}
         return {
-            event["involvedObject"].get("uid", ""): f"{event['reason']}: {event.get('message', '')}"
+            event["involvedObject"].get("uid", ""): event
             for event in sorted(events, key=lambda event: event.get("lastTimestamp") or "")
-            if event.get("reason", "").startswith(_FAILED)
+            if event.get("reason", "").startswith((*_REFUSALS, PULLED_NOW))
         }
 
     def pods(self) -> Mapping[str, Sequence[Json]]:

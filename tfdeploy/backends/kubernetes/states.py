@@ -12,6 +12,9 @@ SCHEDULED, PULLING, STARTING, RUNNING, COMPLETE = "scheduled", "pulling", "start
 CREATING = (SCHEDULED, STARTING)
 """The states in which a pod, or its container, does not exist yet."""
 
+PULLED_NOW = "Pulling"
+"""The reason of the event that a node pulls the image of a pod."""
+
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _DISRUPTION = "DisruptionTarget"
 _ENDED = ("Succeeded", "Failed")
@@ -24,8 +27,8 @@ LOST_REMEDY = (
 
 def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
     """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet."""
-    in_order = _in_order(pods)
-    newest = in_order[-1] if in_order else None
+    ordered = in_order(pods)
+    newest = ordered[-1] if ordered else None
     is_complete = job is not None and bool(job.get("status", {}).get("succeeded"))
     if (
         job is not None
@@ -41,10 +44,19 @@ def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
         if phase == "Succeeded" or is_complete:
             return EngineTask(False, newest["metadata"]["name"], COMPLETE)
         return EngineTask(job is not None, newest["metadata"]["name"], SCHEDULED, _end_reason(newest))
-    former = _end_reason(in_order[-2]) if len(in_order) > 1 else ""
+    former = _end_reason(ordered[-2]) if len(ordered) > 1 else ""
     state, reason = _live_state(newest)
     reason = reason or (former if state in (SCHEDULED, STARTING) else "")
     return EngineTask(True, newest["metadata"]["name"], state, reason)
+
+
+def with_event(task: EngineTask, event: Json | None) -> EngineTask:
+    """The state of a task whose pod or container is being created, with the newest event about that."""
+    if event is None:
+        return task
+    if event["reason"] == PULLED_NOW:
+        return task._replace(state=PULLING)
+    return task._replace(state=STARTING, reason=f"{event['reason']}: {event.get('message', '')}")
 
 
 def job_problem(job: Json) -> str:
@@ -58,7 +70,7 @@ def job_problem(job: Json) -> str:
     return f"{failed.get('reason', '')}: {failed.get('message', '')}".rstrip(": ")
 
 
-def _in_order(pods: Sequence[Json]) -> list[Json]:
+def in_order(pods: Sequence[Json]) -> list[Json]:
     """The pods of a task, from the oldest; those that have ended come first."""
     return sorted(
         pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
@@ -120,5 +132,5 @@ def _condition(pod: Json, kind: str) -> Json:
 
 def node_of(pods: Sequence[Json]) -> str:
     """The node of the pod that runs, else of the newest; empty where it has none."""
-    in_order = _in_order(pods)
-    return str(in_order[-1]["spec"].get("nodeName", "")) if in_order else ""
+    ordered = in_order(pods)
+    return str(ordered[-1]["spec"].get("nodeName", "")) if ordered else ""

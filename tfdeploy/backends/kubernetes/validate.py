@@ -1,6 +1,6 @@
 """Checks of a plan against the Kubernetes cluster: errors for what cannot work, and warnings. They only read."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...spec.jobs import JobSpec
 from ...spec.kubernetes import Toleration
 from ...spec.unknown_values import is_known
 from ...units import named, quantity, text_of_size
-from ..base import FAIL
+from ..base import CONTROLLER, FAIL
 from ..validate import refuse_requirements, refuse_script
 from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
 from .health import check_version
@@ -50,7 +50,12 @@ def refuse(
     _refuse_missing_objects(api, spec)
     jobs = {job.name: job for job in spec.jobs}
     tasks = [(task.hostname, jobs[task.job]) for task in plan.needed_tasks if task.hostname not in existing]
-    return [*_quota_warnings(api, spec, tasks, not existing), *_node_warnings(api, tasks)]
+    limits = _limits(api)
+    return [
+        *_quota_warnings(api, spec, tasks, not existing, limits),
+        *_limit_warnings(api, tasks, not existing, limits or ()),
+        *_node_warnings(api, tasks),
+    ]
 
 
 def _refuse_arguments(spec: ClusterSpec) -> None:
@@ -154,14 +159,20 @@ def readable(api: ApiServer, path: str) -> Json | None:
         raise
 
 
-def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]], is_new: bool) -> list[str]:
+def _quota_warnings(
+    api: ApiServer,
+    spec: ClusterSpec,
+    tasks: Sequence[tuple[str, JobSpec]],
+    is_new: bool,
+    limits: Sequence[Json] | None,
+) -> list[str]:
     """What the new tasks need more than a quota of the namespace has left, with the controller of a new cluster. They wait until
     others end."""
     quotas = (readable(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
     if not quotas:
         return []
     totals = _totals([job for _, job in tasks], int(is_new))
-    warnings = _default_warnings(api, quotas)
+    warnings = _default_warnings(api, quotas, limits)
     for quota in quotas:
         status = quota.get("status", {})
         used = status.get("used", {})
@@ -176,11 +187,10 @@ def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str
     return warnings
 
 
-def _default_warnings(api: ApiServer, quotas: Sequence[Json]) -> list[str]:
+def _default_warnings(api: ApiServer, quotas: Sequence[Json], limits: Sequence[Json] | None) -> list[str]:
     """With a quota of processors or memory, Kubernetes refuses pods without a request, such as the controller's, unless it adds one."""
-    limits = readable(api, f"/api/v1/namespaces/{api.namespace}/limitranges")
     names = {name for quota in quotas for name in quota.get("status", {}).get("hard", {}) if name in _NEEDED_OF_PODS}
-    if not names or limits is None or limits.get("items", ("not known",)):
+    if not names or limits is None or limits:
         return []
     counted = ", ".join(sorted(names))
     return [
@@ -190,11 +200,61 @@ def _default_warnings(api: ApiServer, quotas: Sequence[Json]) -> list[str]:
 
 def _totals(jobs: Sequence[JobSpec], controllers: int) -> dict[str, float]:
     """What quotas count of these tasks and of controllers; see objects of ResourceQuota."""
-    cpus, memory = sum(job.cpus for job in jobs), float(sum(job.memory for job in jobs))
-    by_name = {"cpu": cpus, "memory": memory, GPU: float(sum(job.gpus for job in jobs))}
+    sizes = [_sizes(job) for job in jobs]
+    by_name = {name: sum(size[name] for size in sizes) for name in ("cpu", "memory", GPU)}
     totals = {f"{kind}.{name}": total for name, total in by_name.items() for kind in ("requests", "limits")}
     pods = dict.fromkeys(("pods", "count/pods"), float(len(jobs) + controllers))
     return {**by_name, **totals, **pods, "count/jobs.batch": float(len(jobs))}
+
+
+def _sizes(job: JobSpec) -> dict[str, float]:
+    """What one task requests, and its limits; 0 for what it does not name."""
+    return {"cpu": job.cpus, "memory": float(job.memory), GPU: float(job.gpus)}
+
+
+def _limits(api: ApiServer) -> Sequence[Json] | None:
+    """What the LimitRanges of the namespace demand, with their names; None where the user may not read them."""
+    items = (readable(api, f"/api/v1/namespaces/{api.namespace}/limitranges") or {}).get("items")
+    if items is None:
+        return None
+    return [{"name": item["metadata"]["name"], **limit} for item in items for limit in item["spec"]["limits"]]
+
+
+def _limit_warnings(
+    api: ApiServer, tasks: Sequence[tuple[str, JobSpec]], is_new: bool, limits: Sequence[Json]
+) -> list[str]:
+    """The first task of each job, and the controller of a new cluster, whose pods a LimitRange refuses."""
+    firsts = {job.name: (hostname, _sizes(job)) for hostname, job in reversed(tasks)}
+    pods = [*firsts.values(), *([(CONTROLLER, dict[str, float]())] if is_new else ())]
+    return [
+        f"the LimitRange {limit['name']} of {api.namespace} refuses the pod of {hostname}: {wrong}"
+        for hostname, sizes in pods
+        for limit in limits
+        if limit["type"] in ("Container", "Pod")
+        for wrong in _outside(limit, sizes, limits)
+    ]
+
+
+def _outside(limit: Json, sizes: Mapping[str, float], limits: Sequence[Json]) -> Iterator[str]:
+    """Why a LimitRange refuses a pod of one container; Kubernetes gives it defaults first."""
+    for name in dict.fromkeys([*limit.get("min", ()), *limit.get("max", ()), *limit.get("maxLimitRequestRatio", ())]):
+        request, most = (sizes.get(name) or _default(member, name, limits) for member in ("defaultRequest", "default"))
+        least, maximum, ratio = (limit.get(key, {}).get(name) for key in ("min", "max", "maxLimitRequestRatio"))
+        where = f"per {limit['type']}"
+        if least and request < quantity(least):
+            yield f"{name} {_text(name, request)} is less than {least} {where}"
+        if maximum and not most:
+            yield f"{name} has no limit, and {maximum} {where} is the maximum"
+        elif maximum and most > quantity(maximum):
+            yield f"{name} {_text(name, most)} is more than {maximum} {where}"
+        if ratio and not (request and most and most <= quantity(ratio) * request):
+            yield f"the limit of {name} may be {ratio} times its request {where}"
+
+
+def _default(member: str, name: str, limits: Sequence[Json]) -> float:
+    """What Kubernetes gives a container that names nothing; 0 for nothing."""
+    texts = [limit[member][name] for limit in limits if limit["type"] == "Container" and name in limit.get(member, ())]
+    return quantity(texts[-1]) if texts else 0.0
 
 
 def _text(name: str, number: float) -> str:

@@ -221,26 +221,28 @@ SILENT = {
 
 
 @pytest.mark.parametrize(
-    ("about", "reason", "message"),
-    [("pod", "FailedMount", 'secret "s" not found'), ("job", "FailedCreate", "exceeded quota: team")],
+    ("events", "expected"),
+    [
+        (["Job FailedCreate", "Job Other", "Job FailedCreate"], ("starting", "FailedCreate: 2")),
+        (["Job FailedCreate", "Pod FailedScheduling", "Pod FailedMount"], ("starting", "FailedMount: 2")),
+        (["Job FailedCreate", "Pod FailedScheduling"], ("starting", "")),
+        (["Pod FailedMount", "Pod Pulling"], ("pulling", "")),
+        (["Pod Pulling", "Pod FailedMount"], ("starting", "FailedMount: 1")),
+    ],
 )
-def test_events_say_why_a_pod_or_its_container_is_not_created(
-    server: StoredApi, about: str, reason: str, message: str
+def test_the_newest_event_says_why_a_pod_or_its_container_is_not_created(
+    server: StoredApi, events: list[str], expected: tuple[str, str]
 ) -> None:
     made()
-    path = OBJECTS.path("Pod", "p")
-    if about == "pod":
-        server.put(path, pod("p", **CREATES))
-    uid = f"of {path if about == 'pod' else OBJECTS.path('Job', WORKER)}"
-    for number, (kind, text) in enumerate([(reason, "former"), ("BackOff", "other"), (reason, message)]):
-        event = {
-            "reason": kind,
-            "message": text,
-            "involvedObject": {"uid": uid},
-            "lastTimestamp": f"2026-01-0{number + 1}",
-        }
-        server.put(f"/api/v1/namespaces/training/events/{number}", {"metadata": {}, **event})
-    assert OBJECTS.tasks()["worker-1"].reason == f"{reason}: {message}"
+    paths = {"Job": OBJECTS.path("Job", WORKER), "Pod": OBJECTS.path("Pod", "p")}
+    if events[-1].startswith("Pod"):
+        server.put(paths["Pod"], pod("p", **CREATES))
+    for number, (kind, reason) in enumerate(map(str.split, events)):
+        about = {"involvedObject": {"uid": f"of {paths[kind]}"}, "lastTimestamp": f"2026-01-0{number + 1}"}
+        event = {"metadata": {}, "reason": reason, "message": str(number), **about}
+        server.put(f"/api/v1/namespaces/training/events/{number}", event)
+    task = OBJECTS.tasks()["worker-1"]
+    assert (task.state, task.reason) == expected
 
 
 def test_tasks_are_started_whose_launcher_has_ended(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:

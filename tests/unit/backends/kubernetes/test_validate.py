@@ -161,8 +161,51 @@ def test_a_quota_of_processors_needs_defaults_for_the_controller() -> None:
     objects = {f"{of_namespace}/resourcequotas": {"items": [quota]}, f"{of_namespace}/limitranges": {"items": []}}
     (warning,) = warnings(objects)
     assert "counts requests.cpu: the controller's pod is refused without a LimitRange" in warning
-    for limits in ({"items": [{"metadata": {"name": "defaults"}}]}, FORBIDDEN):
+    for limits in (limit_range(type="Container", default={"cpu": "1"}), FORBIDDEN):
         assert warnings({**objects, f"{of_namespace}/limitranges": limits}) == []
+
+
+def limit_range(**limit: Any) -> dict[str, Any]:
+    return {"items": [{"metadata": {"name": "sizes"}, "spec": {"limits": [limit]}}]}
+
+
+CONTROLLER_IS_REFUSED = "the LimitRange sizes of training refuses the pod of controller: "
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "wrong"),
+    [
+        ({"max": {"memory": "1Gi"}, "default": {"memory": "1Gi"}}, {"memory": "2GiB"}, "memory 2 GiB is more than 1Gi"),
+        ({"min": {"cpu": "500m"}, "defaultRequest": {"cpu": "500m"}}, {"cpus": 0.2}, "cpu 0.2 is less than 500m"),
+        ({"max": {"cpu": "1"}, "default": {"cpu": "1"}, "min": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}, {}, ""),
+        (
+            {"maxLimitRequestRatio": {"cpu": "1"}, "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}},
+            {"cpus": 9},
+            "",
+        ),
+    ],
+)
+def test_a_task_that_a_limit_range_refuses(limit: dict[str, Any], settings: dict[str, Any], wrong: str) -> None:
+    objects = {"/api/v1/namespaces/training/limitranges": limit_range(type="Container", **limit)}
+    found = warnings(objects, **job(**settings))
+    expected = f"the LimitRange sizes of training refuses the pod of worker-0: {wrong} per Container"
+    assert found == ([expected] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("limit", "wrong"),
+    [
+        ({"type": "Pod", "max": {"memory": "1Gi"}}, "memory has no limit, and 1Gi per Pod is the maximum"),
+        (
+            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
+            "the limit of cpu may be 2 times its request per Container",
+        ),
+    ],
+)
+def test_the_controller_names_no_sizes(limit: dict[str, Any], wrong: str) -> None:
+    objects = {"/api/v1/namespaces/training/limitranges": limit_range(**limit)}
+    assert warnings(objects, **job(memory="1GiB", cpus=1)) == [CONTROLLER_IS_REFUSED + wrong]
+    assert warnings(objects, existing=("worker-0",), **job(memory="1GiB", cpus=1)) == []
 
 
 @pytest.mark.parametrize(
