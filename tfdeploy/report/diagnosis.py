@@ -225,7 +225,8 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
             yield Finding(hostname, f"{hostname} was interrupted: {task_detail(task)}.", remedy)
         elif status.startswith(states.UNREACHABLE) and facts.sight.controller_silent_since is None:
             remedy = f"Check its machine {row['machine']}; `{facts.heal}` starts it again."
-            yield Finding(hostname, f"{hostname} has been {status}.", remedy)
+            is_explained = row["machine"] in facts.sight.machines.remedies
+            yield Finding(hostname, f"{hostname} has been {status}.", "" if is_explained else remedy)
 
 
 def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
@@ -298,6 +299,8 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         since = f" since {moment(observed.controller_silent_since)}" if observed.controller_silent_since else ""
         text = f"The controller does not respond{since}{f': {problems}' if problems else ''}."
         remedy = f"`{heal}` starts it again. Running tasks are not affected."
+        if ways := observed.machines.remedies.items():  # it may be there, and no other one starts before
+            remedy = " ".join(f"If it runs on {name}: {way.rstrip('.')}." for name, way in ways)
         return text, engine_remedy(problems, "") or remedy
     return (f"{problems}.", engine_remedy(problems, "") or f"Run `{heal}`.") if problems else ("", "")
 

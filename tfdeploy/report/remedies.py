@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..agent.run_state import TaskState
 from ..agent.task_command import FLAGS
+from ..backends.kubernetes.states import LOST_REMEDY
 
 _PORT = "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`."
 _IMAGE = (
@@ -40,6 +41,7 @@ _KUBERNETES_REMEDIES = (
         r"FailedMount",
         "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. The task then starts.",
     ),
+    (r"the node (?P<node>\S+) does not respond", f"{LOST_REMEDY[0].upper()}{LOST_REMEDY[1:]}."),
     (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
 )
 _ENGINE_REMEDIES = (
@@ -259,8 +261,8 @@ _MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches 
 
 
 def engine_remedy(reason: str, job: str) -> str:
-    """What to do when an engine cannot start a task of this job, or without one the controller; empty for unknown reasons."""
-    return _remedy(_ENGINE_REMEDIES, reason, job or "worker")
+    """What to do when an engine cannot start a task of this job; empty for unknown reasons."""
+    return _remedy(_ENGINE_REMEDIES, reason, job)
 
 
 def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:

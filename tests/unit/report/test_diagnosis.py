@@ -13,7 +13,7 @@ from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
-from tfdeploy.report.diagnosis import Facts, Trouble, explain
+from tfdeploy.report.diagnosis import Facts, Trouble, explain, trouble_of
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.program_problems import Finding, waits_for_machines
 from tfdeploy.report.remedies import exit_remedy
@@ -308,6 +308,17 @@ CASES: dict[str, tuple[ObservedState, str, bool]] = {
     "folder and record are removed": (unobservable(engine={}, view=RecordView(0.0, None)), NOTHING, True),
     "one task is gone": (unobservable(engine={"worker-0": True}, silent=None), "", False),
 }
+
+
+def test_what_a_machine_that_is_away_holds_has_no_remedy_but_that_of_the_machine() -> None:
+    """Neither a task nor the controller starts elsewhere by another update."""
+    made = world()
+    made.job.tasks["worker-1"].seen -= 1000.0
+    look = replace(sight(made, engine=ALL), machines=AWAY)
+    found = {finding.about: finding.remedy for finding in why(look)}
+    assert found == {"box": AWAY.remedies["box"], "worker-1": "", "": ""}
+    (_, remedy) = trouble_of(unobservable(machines=AWAY), HEAL)
+    assert remedy.startswith("If it runs on box: ")
 
 
 @pytest.mark.parametrize("case", CASES)

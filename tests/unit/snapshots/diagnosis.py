@@ -76,6 +76,7 @@ ENGINE = [
     'FailedCreate: pods "mnist-ps-0-x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi',
     "0/2 nodes are available: 2 Insufficient cpu.",
     'FailedMount: MountVolume.SetUp failed for volume "token" : secret "mnist-ps-0" not found',
+    "the node node-1 does not respond",
     "DeadlineExceeded: Job was active longer than specified deadline",
 ]
 

@@ -5,6 +5,7 @@ import select
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlencode
 
 from kubernetes.stream.ws_client import (
@@ -19,9 +20,10 @@ from websocket import WebSocketException
 
 from ...errors import BackendError, Forbidden, Unreachable
 from ..terminal import STDERR, STDOUT, StreamConnection
-from .api import FORBIDDEN, ApiServer
+from .api import CALL_SECONDS, FORBIDDEN, ApiError, ApiServer
 from .permissions import NEEDED_ROLE
 from .pods import CONTAINER
+from .states import is_node_silent
 
 _CHUNK = 1 << 16
 
@@ -50,8 +52,9 @@ class PodCommand:
             "stderr": str(not tty).lower(),
             "tty": str(tty).lower(),
         }
+        self._api, self._path = api, f"/api/v1/namespaces/{api.namespace}/pods/{pod}"
         query = urlencode([*(("command", word) for word in words), *options.items()])
-        url = f"{api.server}/api/v1/namespaces/{api.namespace}/pods/{pod}/exec?{query}".replace("http", "ws", 1)
+        url = f"{api.server}{self._path}/exec?{query}".replace("http", "ws", 1)
         try:
             self._stream = WSClient(api.client.configuration, url, api.authorization(), capture_all=False, binary=True)
         except (WebSocketException, OSError) as error:
@@ -90,12 +93,26 @@ class PodCommand:
         connection = self._stream.sock.sock
         pending = getattr(connection, "pending", lambda: 0)
         try:
-            if not pending():
-                select.select([connection], [], [])
+            while not pending() and not select.select([connection], [], [], CALL_SECONDS)[0]:
+                self._refuse_silent_node()
             with self._lock:
                 self._stream.update(timeout=0)
+        except Unreachable:
+            raise
         except (WebSocketException, OSError, ValueError):  # closed meanwhile
             self._stream._connected = False
+
+    def _refuse_silent_node(self) -> None:
+        """The API server holds a connection to a kubelet that does not respond, for ever.
+
+        Raises:
+            Unreachable: it does not.
+        """
+        pod: Mapping[str, Any] | None = None
+        with suppress(ApiError, Unreachable):
+            pod = self._api.get(self._path)
+        if pod is not None and is_node_silent(pod):
+            raise Unreachable(f"the node {pod['spec'].get('nodeName', '')} does not respond")
 
     def resize(self, rows: int, columns: int) -> bool:
         """Set the size of the terminal."""

@@ -81,7 +81,7 @@ def _live_state(pod: Json) -> tuple[str, str]:
     status = pod["status"]
     if pod["metadata"].get("deletionTimestamp") and is_node_silent(pod):
         node = pod["spec"].get("nodeName", "")
-        return SCHEDULED, f"the node {node} does not respond: {LOST_REMEDY.format(node=node)}"
+        return SCHEDULED, f"the node {node} does not respond"
     condition = _condition(pod, "PodScheduled")
     if condition.get("status") == "False":
         return SCHEDULED, str(condition.get("message", ""))

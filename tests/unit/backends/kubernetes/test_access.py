@@ -1,14 +1,16 @@
 """What a user learns who may not do everything in a namespace, or whose cluster lacks an object."""
 
 import http.client
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from websocket import WebSocketBadStatusException
 
 from tests.unit.backends.kubernetes.stored_api import CLUSTER, HOME, OBJECTS, StoredApi, server
-from tests.unit.backends.kubernetes.test_drift import WORKER, made
+from tests.unit.backends.kubernetes.test_drift import SILENT, WORKER, made, pod
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.kubernetes import discover, exec, task_access
 from tfdeploy.backends.kubernetes.api import ApiServer
@@ -78,3 +80,31 @@ def test_a_task_that_could_not_start_again_is_not_restarted(server: StoredApi) -
     OBJECTS.delete("Secret", WORKER)
     with pytest.raises(BackendError, match=f"the Secret {WORKER} is gone. `pulumi up --refresh`"):
         ACCESS._refuse_missing(CLUSTER, "worker-1")
+
+
+def test_a_command_ends_where_the_node_of_its_pod_does_not_respond(
+    server: StoredApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = socket.socketpair()
+    stream = SimpleNamespace(_channels={}, sock=SimpleNamespace(sock=ours), is_open=lambda: True)
+    stream.update = lambda timeout: stream._channels.update({1: ours.recv(100)})
+    monkeypatch.setattr(exec, "WSClient", lambda *_, **__: stream)
+    monkeypatch.setattr(exec, "CALL_SECONDS", 0.01)
+    monkeypatch.setattr(ApiServer, "client", type("Client", (), {"configuration": None}))
+    monkeypatch.setattr(ApiServer, "authorization", lambda _: {})
+    command = PodCommand(ApiServer(HOME), "p", ["true"])
+    seen = list[str]()
+
+    def get(_: ApiServer, path: str) -> Any:
+        seen.append(path)
+        if len(seen) == 3:
+            theirs.send(b"at last")
+        return pod("p", **(SILENT if len(seen) > 4 else {"phase": "Running"}))
+
+    monkeypatch.setattr(ApiServer, "get", get)
+    assert command.read() == (1, b"at last")
+    with pytest.raises(Unreachable, match="the node node-2 does not respond"):
+        command.read()
+    assert seen == [OBJECTS.path("Pod", "p")] * 5
+    ours.close()
+    theirs.close()
