@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ..agent.run_state import TaskState
 from ..agent.task_command import FLAGS
-from ..backends.kubernetes.states import LOST_REMEDY
 
 _PORT = "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`."
 _IMAGE = (
@@ -41,7 +40,10 @@ _KUBERNETES_REMEDIES = (
         r"FailedMount",
         "`pulumi up --refresh` creates again what tfdeploy created; create what is yours. The task then starts.",
     ),
-    (r"the node (?P<node>\S+) does not respond", f"{LOST_REMEDY[0].upper()}{LOST_REMEDY[1:]}."),
+    (
+        r"the node (?P<node>\S+) does not respond",
+        "Its pod starts elsewhere when the node is back, or when it was deleted: `kubectl delete node {node}`.",
+    ),
     (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
 )
 _ENGINE_REMEDIES = (
