@@ -9,7 +9,7 @@ import pytest
 from tools.density import ROOT, measured
 
 LIMITS = {
-    "tfdeploy": 2080,
+    "tfdeploy": 2097,
     "tfdeploy/component": 1580,
     "tfdeploy/spec": 2190,
     "tfdeploy/plan": 2100,
@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3340,
     "tfdeploy/backends/local": 1750,
     "tfdeploy/backends/docker": 4000,
-    "tfdeploy/backends/kubernetes": 3000,
+    "tfdeploy/backends/kubernetes": 3044,
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
     "tfdeploy/cli": 6735,
-    "tests": 78110,
+    "tests": 78221,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49970, 340
+PACKAGE_LINES, PACKAGE_MODULES = 50074, 340
 
 DENSITY = {
     "mean length of a function": 8.6,
