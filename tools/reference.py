@@ -135,7 +135,7 @@ def reference() -> str:
 
 def command() -> str:
     """The page of the `tfdeploy` command, from its help."""
-    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    codes = "\n".join(f"| {code} | {meaning} |" for code, (_, meaning) in EXIT_CODES.items())
     with mock.patch.dict("os.environ", COLUMNS=str(WIDTH + 2)):
         return "\n".join(
             [COMMAND_HEAD.format("\n".join(_common_options())), *map(_command_section, VERBS), CODES.format(codes)]

@@ -20,7 +20,7 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 3044,
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
-    "tfdeploy/cli": 6735,
+    "tfdeploy/cli": 6630,
     "tests": 78221,
     "bench": 4800,
     "docs": 6600,

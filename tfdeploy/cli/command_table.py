@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .exit_codes import EXIT_WORDS
+from .exit_codes import EXIT_CODES
 
 ALL = ("cwd", "stack", "cluster", "json")
 """The options that select clusters and the format of the result."""
@@ -112,7 +112,7 @@ def overview() -> str:
         listed = [verb for verb in verbs if verb.is_listed]
         titles = [group, *[""] * (len(listed) - 1)]
         lines += [f"{title:<9} {verb.name:<13} {verb.summary}" for title, verb in zip(titles, listed, strict=True)]
-    codes = [f"{code} {word}" for code, word in EXIT_WORDS.items()]
+    codes = [f"{code} {word}" for code, (word, _) in EXIT_CODES.items()]
     half = (len(codes) + 1) // 2
     lines += [
         "Options:  --help, --version, --debug, --install-completion, --show-completion",

@@ -29,7 +29,7 @@ complete -o default -F _tfdeploy tfdeploy
     "zsh": """\
 _tfdeploy() {
     local -a found=(${(f)"$(_TFDEPLOY_COMPLETE="$PREFIX" ${words[1]} "${(@)words[2,CURRENT-1]}")"})
-    (( $#found )) && compadd -S '' -- $found || _files
+    (( $#found )) && compadd -- $found || _files
 }
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
 compdef _tfdeploy tfdeploy

@@ -1,7 +1,6 @@
 """How log lines and tables are written: to a terminal with colours and in its width, to a pipe or file unchanged, or as JSON."""
 
 import datetime
-import io
 import json
 import os
 import select
@@ -119,7 +118,8 @@ def sleep_while_read(duration: float) -> None:
         raise BrokenPipeError
 
 
-_STYLES = {"run": "green", "good": "green", "bad": "red", "over": "dim"}
+_BOLD, _GREEN, _RED, _YELLOW, _DIM = 1, 32, 31, 33, 2
+_STYLES = {"run": _GREEN, "good": _GREEN, "bad": _RED, "over": _DIM}
 """Kind of a state to its colour; every other state is on its way to one of these."""
 
 
@@ -153,29 +153,19 @@ def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width
     rows = [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
     if not width and not colours:
         return text_table(rows, columns)
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
+    from rich.cells import cell_len, set_cell_size
+
+    def cell(text: str, size: int, style: int) -> str:
+        text = text if cell_len(text) <= size else f"{set_cell_size(text, size - 1)}…"
+        padding = " " * (size - cell_len(text))
+        return (f"\x1b[{style}m{text}{RESET}" if colours and style and text else text) + padding
 
     widths, gap = fit(rows, columns, width, cell_len)
-    grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=True, header_style="bold")
-    for column, column_width in widths.items():
-        grid.add_column(heading(column), width=column_width, no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        grid.add_row(*(Text(row[column], _style(column, row[column])) for column in widths))
-    full = max(width, sum(widths.values()) + gap * len(widths))
-    screen = Console(
-        file=io.StringIO(), width=full, color_system="standard" if colours else None, force_terminal=colours
-    )
-    screen.print(grid)
-    output = screen.file
-    assert isinstance(output, io.StringIO)
-    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+    lines = [[cell(heading(column), size, _BOLD) for column, size in widths.items()]]
+    lines += [[cell(row[column], size, _style(column, row[column])) for column, size in widths.items()] for row in rows]
+    return "\n".join((" " * gap).join(line).rstrip() for line in lines)
 
 
-def _style(column: str, text: str) -> str:
+def _style(column: str, text: str) -> int:
     """The colour of a cell: that of its state if it has one."""
-    if column not in ("status", "state"):
-        return ""
-    return _STYLES.get(kind(text), "yellow")
+    return _STYLES.get(kind(text), _YELLOW) if column in ("status", "state") else 0

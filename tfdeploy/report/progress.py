@@ -3,11 +3,11 @@
 import math
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..agent.record.terminal_text import plain
 from ..units import text_of_number, text_of_seconds
@@ -104,17 +104,6 @@ class Training:
     """The name of the loss of this series."""
     _in_epoch: bool | None = None
     """Whether an epoch of Keras has begun and not ended: what follows is of an evaluation. None before the first one."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**vars(self), "_steps": list(self._steps)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Training":
-        """From JSON."""
-        training = cls(**data)
-        training._steps = deque([(at, step) for at, step in training._steps], maxlen=_MAX_STEPS)
-        return training
 
     def add_lines(self, lines: Iterable[tuple[float, str]]) -> None:
         """Read further lines, with their times."""

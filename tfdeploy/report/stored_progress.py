@@ -33,9 +33,13 @@ def last_step(stopped: "StoppedRun") -> int:
 
 
 def stored_progress(
-    record: Record, run_id: str, hostnames: Iterable[str], commands: Mapping[str, str] = MappingProxyType({})
+    record: Record,
+    run_id: str,
+    hostnames: Iterable[str],
+    commands: Mapping[str, str] = MappingProxyType({}),
+    count: int = _LAST_LINES,
 ) -> Iterator[Progress]:
-    """The progress of each of these tasks, from the last lines of its log; `commands` has the command of each."""
+    """The progress of each of these tasks, from so many last lines of its log; `commands` has the command of each."""
     for hostname in hostnames:
-        lines = record.log(run_id, hostname).tail(_LAST_LINES)
+        lines = record.log(run_id, hostname).tail(count)
         yield read_progress(((line.at, line.text) for line in lines), commands.get(hostname, ""))

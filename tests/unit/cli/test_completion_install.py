@@ -21,7 +21,7 @@ echo "completed: ${COMPREPLY[*]}"
 ZSH = """
 tfdeploy --install-completion && tfdeploy --install-completion
 function compdef { }
-function compadd { print "completed: ${@[4,-1]}" }
+function compadd { print "completed: ${@[2,-1]}" }
 source ~/.zshrc
 words=(tfdeploy stat) CURRENT=2 PREFIX=stat
 _tfdeploy

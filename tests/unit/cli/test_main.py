@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.calling import invoke
 from tfdeploy.cli.command_table import BY_NAME, GROUPS, VERBS, Verb
-from tfdeploy.cli.exit_codes import EXIT_WORDS
+from tfdeploy.cli.exit_codes import EXIT_CODES
 from tfdeploy.cli.parser import command_parser
 from tfdeploy.errors import BackendError, UsageError
 from tfdeploy.paths import make_private, state_folder
@@ -68,7 +68,7 @@ def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> No
     lines = texts[1].rstrip().splitlines()
     assert len(lines) <= 23, "the prompt is in the last line"
     assert max(map(len, lines)) <= 80
-    assert all(f"{code} {word}" in " ".join(texts[1].split()) for code, word in EXIT_WORDS.items())
+    assert all(f"{code} {word}" in " ".join(texts[1].split()) for code, (word, _) in EXIT_CODES.items())
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -171,11 +171,3 @@ def test_an_evaluation_after_the_epochs_of_keras_is_another_series() -> None:
 def test_where_only_an_evaluation_prints_a_loss_it_is_shown_and_a_training_replaces_it() -> None:
     assert progress("", lines("test loss 0.7", "test loss 0.6")).losses == (0.7, 0.6)
     assert progress("", lines("test loss 0.7", "d_loss 0.5", "g_loss 3.0", "d_loss 0.4")).losses == (0.5, 0.4)
-
-
-def test_a_series_is_continued_from_what_was_stored() -> None:
-    training = Training()
-    training.add_lines(lines(*TRAINING))
-    later = Training.from_dict(training.to_dict())
-    later.add_lines(lines("final loss 0.7", "step 400 loss 0.05"))
-    assert later.progress.losses == (0.9, 0.5, 0.1, 0.05)

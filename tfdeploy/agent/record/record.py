@@ -9,7 +9,7 @@
 | `runs/ID/events.jsonl` | its events, one a line |
 | `runs/ID/logs/HOSTNAME/` | a task's output |
 | `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
-| `runs/ID/metrics.json`, `progress.json` | written by observers: which metrics and progress they have read, and how far |
+| `runs/ID/metrics.json` | written by observers: which metrics they have read, and how far |
 | `alive` | touched while the controller runs |
 """
 

@@ -24,7 +24,7 @@ STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
 _SINGLE = ("format", "record_id", "current")
-_NOT_COPIED = ("metrics.json", "progress.json", "artifacts.draft", STATE_FILES[1])
+_NOT_COPIED = ("metrics.json", "artifacts.draft", STATE_FILES[1])
 """In the folder of a run: what observers write again, what has arrived of unfinished uploads, and what a copy makes itself."""
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"

@@ -13,8 +13,9 @@ from ..common import print_json, print_prose, print_result
 from ..output import print_table
 from ..parser import Parser
 from ..select import ClusterQuery, select_existing_cluster
+from ..snapshot import take_snapshot
 from .logs import select_tasks
-from .status import WatchedCluster
+from .status import progress_of_tasks
 
 _COLUMNS = ("hostname", "status", "step", "speed", "cpus", "memory")
 
@@ -30,16 +31,14 @@ def dump(query: ClusterQuery, names: Sequence[str] = ()) -> None:
 
     That is its step, speed, processors and memory too. Launchers observe their programs for about a second, and stop nothing.
     """
-    watched = WatchedCluster(select_existing_cluster(query))
-    snapshot = watched.take_snapshot()
-    watched.store()
+    snapshot = take_snapshot(select_existing_cluster(query))
     rows = {row["hostname"]: row["status"] for row in snapshot.report.tasks}
     hostnames = select_tasks(snapshot.entry.title, names or [], dict.fromkeys(rows, ""))
     run = snapshot.run_state
     running = [name for name in hostnames if run and name in run.tasks and run.tasks[name].state == RUNNING]
     cluster = snapshot.entry.cluster
     dumps = access(cluster["backend"]).dumps(cluster, running) if running else {}
-    progress = watched.progress()
+    progress = progress_of_tasks(snapshot)
     if query.as_json:
         tasks = [_to_dict(name, rows[name], progress.get(name, Progress()), dumps.get(name)) for name in hostnames]
         print_json({"tasks": tasks})

@@ -1,27 +1,24 @@
 """`tfdeploy status`: machines and tasks."""
 
-import json
 import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import registry
-from ...agent.files import write_whole
-from ...agent.record.log_lines import Reader
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
+from ...report.progress import Progress, leaders_first, left_text, loss_text, rate_text, step_text
 from ...report.stored_progress import stored_progress
-from ...report.summary import leader, next_steps, summary
+from ...report.summary import next_steps, summary
 from ...units import moment, wrapped
 from ..common import has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, screen_width, sleep_while_read, wide_tables
@@ -36,99 +33,38 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_PROGRESS_FILE = "progress.json"
-"""In the folder of a run: what was read of its progress, and how far."""
-
-_STORE_SECONDS = 10.0
-"""It is stored so often while the cluster is watched. A process that is killed leaves so much to be read again."""
+_LAST_LINES, _LAST_LINES_OF_ALL = 1000, 10_000
+"""So many last lines of a task are read for its progress, and of all tasks together."""
 
 
-class TrainingReader:
-    """Reads the logs of one run from where the last process has stopped."""
-
-    def __init__(self, record: Record, run_id: str) -> None:
-        self.folder = record.folder
-        self.run_id = run_id
-        self._record = record
-        self._path = record.run_folder(run_id) / _PROGRESS_FILE
-        self._readers: dict[str, Reader] = {}
-        self._trainings: dict[str, Training] = {}
-        self._store_at = time.monotonic() + _STORE_SECONDS
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-            self._load()
-
-    def _load(self) -> None:
-        data = json.loads(self._path.read_bytes())
-        if data["record_id"] != self._record.record_id():
-            return
-        for hostname, (position, training) in data["tasks"].items():
-            reader = Reader(self._record.log(self.run_id, hostname), state=position)
-            self._readers[hostname], self._trainings[hostname] = reader, Training.from_dict(training)
-
-    def read(self, hostnames: Sequence[str], commands: Mapping[str, str]) -> None:
-        """Read the new lines of these tasks; `commands` has the command of each."""
-        for hostname in hostnames:
-            if hostname not in self._readers:
-                self._readers[hostname] = Reader(self._record.log(self.run_id, hostname))
-                self._trainings[hostname] = Training(goal(commands.get(hostname, "")))
-            lines = self._readers[hostname].more()
-            self._trainings[hostname].add_lines((line.at, line.text) for line in lines)
-        if time.monotonic() >= self._store_at:
-            self.store()
-
-    def progress(self) -> dict[str, Progress]:
-        """Hostname to progress."""
-        return {hostname: training.progress for hostname, training in self._trainings.items()}
-
-    def store(self) -> None:
-        """Store what was read. Where that is not possible, as on a full disk, the next process reads it again."""
-        self._store_at = time.monotonic() + _STORE_SECONDS
-        if not self._path.parent.exists():
-            return
-        tasks = {name: (reader.state(), self._trainings[name].to_dict()) for name, reader in self._readers.items()}
-        with suppress(OSError):
-            write_whole(self._path, json.dumps({"record_id": self._record.record_id(), "tasks": tasks}), mode=0o600)
+def _progress(snapshot: Snapshot, hostnames: Sequence[str], count: int) -> Iterator[Progress]:
+    """The progress of each of these tasks, from so many last lines of its log."""
+    run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
+    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+    return stored_progress(record, run.spec.id, hostnames, commands, count) if run else iter(())
 
 
-class WatchedCluster:
-    """A cluster that is watched, and the progress of its tasks so far."""
+def progress_of_tasks(snapshot: Snapshot) -> dict[str, Progress]:
+    """Hostname to the progress of all tasks."""
+    names = list(snapshot.run_state.tasks) if snapshot.run_state else []
+    count = min(_LAST_LINES, _LAST_LINES_OF_ALL // max(1, len(names)))
+    return dict(zip(names, _progress(snapshot, names, count), strict=True))
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self._reader: TrainingReader | None = None
 
-    def take_snapshot(self) -> Snapshot:
-        """Observe the cluster, and read the new log lines."""
-        self.entry = registry.latest(self.entry)
-        snapshot = take_snapshot(self.entry)
-        state, folder = snapshot.run_state, Path(snapshot.observed.record_folder)
-        if state is not None:
-            if self._reader is None or (self._reader.folder, self._reader.run_id) != (folder, state.spec.id):
-                self.store()
-                self._reader = TrainingReader(Record(folder), state.spec.id)
-            self._reader.read(list(state.tasks), {row["hostname"]: row["command"] for row in snapshot.report.tasks})
-        return snapshot
+def read_progress(snapshot: Snapshot) -> Progress:
+    """The progress of the first task that prints steps or losses; the chief first."""
+    names = leaders_first(snapshot.run_state.tasks if snapshot.run_state else ())
+    of_tasks = _progress(snapshot, names, _LAST_LINES)
+    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
-    def store(self) -> None:
-        """Store what was read, so that the next process reads only what is new."""
-        if self._reader is not None:
-            self._reader.store()
 
-    def progress(self) -> dict[str, Progress]:
-        """Hostname to progress, as of the last snapshot."""
-        return self._reader.progress() if self._reader is not None else {}
-
-    def leading_progress(self, snapshot: Snapshot) -> Progress:
-        """The progress of the task that prints most about the training."""
-        return self.progress().get(leader(snapshot.report.tasks), Progress())
-
-    def progress_lines(self, snapshot: Snapshot) -> list[str]:
-        """The progress of each task with steps or losses in its log; the chief first."""
-        progress = self.progress()
-        names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
-        names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
-        width = max([len(name) for name in names], default=0)
-        return [f"{name:<{width}}  {progress_line(progress[name], not snapshot.report.decided)}" for name in names]
+def progress_lines(snapshot: Snapshot) -> list[str]:
+    """The progress of each task with steps or losses in its log; the chief first."""
+    progress = progress_of_tasks(snapshot)
+    names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
+    names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
+    width = max([len(name) for name in names], default=0)
+    return [f"{name:<{width}}  {progress_line(progress[name], not snapshot.report.decided)}" for name in names]
 
 
 def progress_line(progress: Progress, running: bool) -> str:
@@ -143,20 +79,19 @@ def progress_line(progress: Progress, running: bool) -> str:
 
 def watch_clusters(entries: Sequence[Entry]) -> None:
     """Show the clusters until their runs end or q is pressed: redrawn in a terminal, otherwise printed after each change."""
-    clusters = [WatchedCluster(entry) for entry in entries]
-    try:
-        from rich.console import Console
+    from rich.console import Console
 
-        screen = Console(highlight=False)
-        had_ended = _redraw(clusters, screen) if screen.is_terminal else _print_changes(clusters)
-    finally:
-        for cluster in clusters:
-            cluster.store()
+    screen = Console(highlight=False)
+    had_ended = _redraw(entries, screen) if screen.is_terminal else _print_changes(entries)
     if had_ended:
         print_message("This is the last state: the training has ended, so there is nothing to watch.")
 
 
-def _redraw(clusters: Sequence[WatchedCluster], screen: "Console") -> bool:
+def _observe(entries: Sequence[Entry]) -> list[Snapshot]:
+    return [take_snapshot(registry.latest(entry)) for entry in entries]
+
+
+def _redraw(entries: Sequence[Entry], screen: "Console") -> bool:
     """Whether all had ended before the first observation."""
     from rich.live import Live
     from rich.text import Text
@@ -164,8 +99,8 @@ def _redraw(clusters: Sequence[WatchedCluster], screen: "Console") -> bool:
     is_first = True
     with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
-            snapshots = [cluster.take_snapshot() for cluster in clusters]
-            lines = _lines(clusters, snapshots)
+            snapshots = _observe(entries)
+            lines = _lines(snapshots)
             live.update(_crop(lines, screen.size.height), refresh=True)
             ended = all(snapshot.is_finished for snapshot in snapshots)
             if ended or quit_pressed(_POLL_SECONDS):
@@ -176,31 +111,30 @@ def _redraw(clusters: Sequence[WatchedCluster], screen: "Console") -> bool:
     return ended and is_first
 
 
-def _print_changes(clusters: Sequence[WatchedCluster]) -> bool:
+def _print_changes(entries: Sequence[Entry]) -> bool:
     """Whether all had ended before the first observation."""
     printed, is_first = "", True
     while True:
-        snapshots = [cluster.take_snapshot() for cluster in clusters]
+        snapshots = _observe(entries)
         reports = [snapshot.report for snapshot in snapshots]
         states = str([[task["status"] for task in report.tasks] + [report.state] for report in reports])
         if states != printed:
             print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
             printed = states
         if all(snapshot.is_finished for snapshot in snapshots):
-            for cluster, snapshot in zip(clusters, snapshots, strict=True):
-                for line in cluster.progress_lines(snapshot):
-                    print_result(line)
+            for line in (line for snapshot in snapshots for line in progress_lines(snapshot)):
+                print_result(line)
             return is_first
         is_first = False
         sleep_while_read(_POLL_SECONDS)
 
 
-def _lines(clusters: Sequence[WatchedCluster], snapshots: Sequence[Snapshot]) -> list[str]:
+def _lines(snapshots: Sequence[Snapshot]) -> list[str]:
     lines: list[str] = []
-    for cluster, snapshot in zip(clusters, snapshots, strict=True):
-        lines += [_title(cluster.entry, [other.entry for other in clusters])] if len(clusters) > 1 else []
-        text = cluster_text(snapshot, progress=cluster.leading_progress(snapshot))
-        lines += [*text.splitlines(), "", *cluster.progress_lines(snapshot), ""]
+    for snapshot in snapshots:
+        lines += [_title(snapshot.entry, [other.entry for other in snapshots])] if len(snapshots) > 1 else []
+        text = cluster_text(snapshot, is_watched=True)
+        lines += [*text.splitlines(), "", *progress_lines(snapshot), ""]
     return [safe(text) for text in lines]
 
 
@@ -275,9 +209,9 @@ def _title(entry: Entry, entries: Sequence[Entry]) -> str:
     return f"{entry.cluster['project']}/{entry.cluster['stack']}/{label(entry, entries)}"
 
 
-def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | None = None) -> str:
+def cluster_text(snapshot: Snapshot, wide: bool = False, is_watched: bool = False) -> str:
     """A cluster as text in the width of the terminal, or with all columns in full: its tables, and below them what people ask first.
-    With the `progress` of a cluster that is watched, there is nothing more to type."""
+    While it is watched, there is nothing more to type."""
     report, width = snapshot.report, screen_width(wide)
     if snapshot.entry.ended and "://" not in report.train_dir and not Path(report.train_dir).exists():
         report = replace(report, train_dir="")
@@ -285,24 +219,16 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
         tables = wide_tables(report.machines, report.tasks, report.endpoints)
     else:
         tables = cluster_tables(report.machines, report.tasks, width, has_colours())
-    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width)]
+    lines = [summary(report, read_progress(snapshot), str(Path.home()), width)]
     stopped = "" if report.decided else stopped_steps(snapshot.events)
     if stopped:
         lines += wrapped(stopped, width)
     if snapshot.entry.ended:
         at = moment(snapshot.entry.ended)
         lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
-    elif progress is None:
+    elif not is_watched:
         lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
     return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
-
-
-def read_progress(snapshot: Snapshot) -> Progress:
-    """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
-    run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
-    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
-    of_tasks = stored_progress(record, run.spec.id, leaders_first(run.tasks), commands) if run else ()
-    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -160,23 +161,16 @@ def copy_to_stdout(arrival: ArrivingFiles, title: str, report: Callable[[int], N
 
     Raises:
         Unreachable: the connection ended.
-        BackendError: the disk of temporary files is full.
+        BackendError: the disk of temporary files is full, or a folder arrives.
     """
-    result = CopyResult()
-    with tempfile.TemporaryFile(buffering=0) as file:
-        with arrival.errors():
-            for received in arrival.members(result, title):
-                if received.name or received.is_folder:
-                    raise ValueError("not a single file")
-                try:
-                    file.writelines(_parts(received, result, report))
-                except OSError as error:
-                    raise BackendError(file_error(error)) from None
-                _count(result, received)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file").resolve()
+        result = copy(arrival, title, path, report)
+        if path.is_dir():
+            raise BackendError(f"{title} is a folder now, and stdout takes a single file.")
         if not result.failed and not result.changed:
-            file.seek(0)
-            while data := file.read(_CHUNK):
-                sys.stdout.buffer.write(data)
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.flush()
     return result
 

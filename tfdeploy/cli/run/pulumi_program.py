@@ -21,7 +21,7 @@ from ...component.announcements import also_warn
 from ...errors import SpecError
 from ...report.update_failure import ignore_failed_runs
 from .arguments import CLUSTER
-from .stack import REFUSED, Call, home, stored_call
+from .stack import LOCK, REFUSAL, REFUSED, WARNINGS, Call, home, stored_call
 
 
 class _Stack(automation.Stack):
@@ -63,14 +63,14 @@ def up(call: Call) -> int:
         stack.up(on_output=_print)
     except Exception as error:
         if refusals:
-            call.refusal.write_text(json.dumps(refusals[0]))
+            call.file(REFUSAL).write_text(json.dumps(refusals[0]))
             return REFUSED
         return _print_failure(error)
     return 0
 
 
 def _store_warning(call: Call, text: str) -> None:
-    with call.warnings.open("a") as file:
+    with call.file(WARNINGS).open("a") as file:
         file.write(f"{text.splitlines()[0]}\n")
 
 
@@ -106,7 +106,7 @@ def main(action: str, stack: str) -> int:
         signal.signal(number, lambda *_: None)
     os.chdir(home())
     call = stored_call(stack)
-    with call.lock.open("w") as lock:  # an abandoned removal may still be running
+    with call.file(LOCK).open("w") as lock:  # an abandoned removal may still be running
         fcntl.flock(lock, fcntl.LOCK_EX)
         return {"up": up, "destroy": destroy}[action](call)
 

@@ -17,7 +17,7 @@ from ..common import print_message
 from ..exit_codes import FAILED, TIMED_OUT, UNREACHABLE
 from ..snapshot import Follower, LogLine, Snapshot
 from .arguments import CLUSTER, exit_code
-from .stack import PROJECT, Call, PulumiEngine, home
+from .stack import PROJECT, WARNINGS, Call, PulumiEngine, home
 
 _POLL_SECONDS = 0.3
 _INTERRUPT_SECONDS = 30.0
@@ -178,8 +178,9 @@ class Session:
         if not self._cluster_announced and registry.find(PROJECT, stack, CLUSTER) is not None:
             self._cluster_announced = True
             print_message(f"tfdeploy run: the cluster is {stack}: tfdeploy status --cwd {home()} --stack {stack}")
-        if self._call.warnings.exists():
-            warnings = self._call.warnings.read_text(encoding="utf-8").splitlines()
+        file = self._call.file(WARNINGS)
+        if file.exists():
+            warnings = file.read_text(encoding="utf-8").splitlines()
             for line in warnings[self._warnings :]:
                 print_message(f"tfdeploy run: warning: {in_words_of_run(line)}")
             self._warnings = len(warnings)

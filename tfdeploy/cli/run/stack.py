@@ -28,7 +28,17 @@ _ORGANIZATION = "organization"
 """Pulumi's name for the organization of all stacks in a file backend."""
 
 REFUSED = 3
-"""Exit code of Pulumi's process if the component refused its arguments; `Call.refusal` is the file with the error."""
+"""Exit code of Pulumi's process if the component refused its arguments; the file `REFUSAL` has the error."""
+
+
+CALL = "call.json"
+"""The call itself, locked by the process in the foreground."""
+
+LOG, WARNINGS, LOCK = "log", "warnings", "lock"
+"""The output of Pulumi; the warnings of the component, one a line; a file that the process that runs Pulumi locks."""
+
+REFUSAL = "refusal.json"
+"""The error of the component, if it refused: the three parts of a `SpecError`, or a message."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +53,13 @@ class Call:
     """Whether the cluster remains after the end of the run."""
 
     @property
-    def path(self) -> Path:
-        """The file with this call, until its stack is removed."""
-        return home() / "calls" / f"{self.stack}.json"
+    def folder(self) -> Path:
+        """The folder with what is stored of this call, until its stack is removed."""
+        return home() / "calls" / self.stack
 
-    @property
-    def log(self) -> Path:
-        """The output of Pulumi."""
-        return self.path.with_suffix(".log")
-
-    @property
-    def refusal(self) -> Path:
-        """The error of the component, if it refused: the three parts of a `SpecError`, or a message."""
-        return self.path.with_suffix(".refusal")
-
-    @property
-    def warnings(self) -> Path:
-        """The warnings of the component, one a line."""
-        return self.path.with_suffix(".warnings")
-
-    @property
-    def lock(self) -> Path:
-        """Locked by the process that runs Pulumi."""
-        return self.path.with_suffix(".lock")
+    def file(self, name: str) -> Path:
+        """A file there: `CALL`, `LOG`, `REFUSAL`, `WARNINGS` or `LOCK`."""
+        return self.folder / name
 
     @property
     def entry(self) -> Entry:
@@ -82,7 +76,7 @@ class Call:
     @property
     def abandoned(self) -> bool:
         """Whether no process will remove its cluster, though it should not remain."""
-        return not (self.keep or _is_locked(self.path) or _is_locked(self.lock))
+        return not (self.keep or _is_locked(self.file(CALL)) or _is_locked(self.file(LOCK)))
 
     def begin(self) -> IO[str]:
         """Store the call. The open file is locked: this shows that the call is in the foreground.
@@ -90,7 +84,7 @@ class Call:
         Raises:
             SpecError: there is a call with this name.
         """
-        for folder in (state_folder(), home(), home() / "backend", self.path.parent):
+        for folder in (state_folder(), home(), home() / "backend", self.folder.parent):
             make_private(folder)
         project = home() / "Pulumi.yaml"
         if not project.exists():
@@ -98,10 +92,11 @@ class Call:
         if not _passphrase().exists():
             _write_new(_passphrase(), secrets.token_hex(32))
         try:
-            file = self.path.open("x")
+            self.folder.mkdir(0o700)
         except FileExistsError:
             remedy = f"Choose another name, or remove that run: tfdeploy run --remove {self.stack}."
             raise SpecError("--name", f"{self.stack!r} already exists", remedy) from None
+        file = self.file(CALL).open("x")
         fcntl.flock(file, fcntl.LOCK_EX)
         json.dump(asdict(self), file)
         file.flush()
@@ -121,8 +116,9 @@ class Call:
         for folder in (backend / "history", backend / "backups", backend / "locks" / _ORGANIZATION):
             shutil.rmtree(folder / PROJECT / self.stack, ignore_errors=True)
         states = (backend / "stacks" / PROJECT).glob(f"{self.stack}.json*")
-        for path in (*states, self.log, self.refusal, self.warnings, self.lock, self.path):
+        for path in states:
             path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def home() -> Path:
@@ -137,15 +133,15 @@ def stored_call(stack: str) -> Call:
         NotFound: there is none.
         BackendError: its file is incomplete.
     """
+    file = Call(stack).file(CALL)
     try:
-        return Call(**json.loads(Call(stack).path.read_text(encoding="utf-8")))
+        return Call(**json.loads(file.read_text(encoding="utf-8")))
     except OSError:
-        names = ", ".join(sorted(path.stem for path in (home() / "calls").glob("*.json"))) or "none"
+        names = ", ".join(sorted(path.name for path in (home() / "calls").glob("*"))) or "none"
         raise NotFound(f"there is no run {stack!r}. The runs are: {names}.") from None
     except (ValueError, TypeError):
-        path = Call(stack).path
         raise BackendError(
-            f"{path} is incomplete: that run was interrupted before it created anything. Delete the file."
+            f"{file} is incomplete: that run was interrupted before it created anything. Delete its folder."
         ) from None
 
 
@@ -172,7 +168,7 @@ class PulumiEngine:
         """Start `up` or `destroy`."""
         command = [sys.executable, "-m", "tfdeploy.cli.run.pulumi_program", action, self._call.stack]
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        with self._call.log.open("ab") as log:
+        with self._call.file(LOG).open("ab") as log:
             out = sys.stderr if self._verbose else log
             self._process = subprocess.Popen(
                 command,
@@ -207,10 +203,10 @@ class PulumiEngine:
         """
         code = self._process.returncode if self._process else 0
         if code == REFUSED:
-            refusal: list[str] = json.loads(self._call.refusal.read_text())
+            refusal: list[str] = json.loads(self._call.file(REFUSAL).read_text())
             raise SpecError(*refusal) if len(refusal) > 1 else BackendError(*refusal)
         if code:
-            lines = self._call.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self._call.file(LOG).read_text(encoding="utf-8", errors="replace").splitlines()
             raise CommandError(what, code, [line for line in lines if line.strip()])
 
 

@@ -145,8 +145,8 @@ def test_a_name_that_is_taken_leaves_no_socket(tmp_path: Path) -> None:
 )
 def test_a_refusal_of_the_component_is_an_error_with_its_parts(refusal: list[str], kind: type[Exception]) -> None:
     call = Call("run-1")
-    call.refusal.parent.mkdir(parents=True)
-    call.refusal.write_text(json.dumps(refusal))
+    call.folder.mkdir(parents=True)
+    call.file(stack.REFUSAL).write_text(json.dumps(refusal))
     engine = stack.PulumiEngine(call, verbose=False)
     engine._process = SimpleNamespace(returncode=stack.REFUSED)  # type: ignore[assignment]
     with pytest.raises(kind) as refused:
