@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/component": 1580,
     "tfdeploy/spec": 2190,
     "tfdeploy/plan": 2100,
-    "tfdeploy/agent": 11550,
+    "tfdeploy/agent": 11472,
     "tfdeploy/backends": 3340,
     "tfdeploy/backends/local": 1750,
     "tfdeploy/backends/docker": 4000,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
     "tfdeploy/cli": 6630,
-    "tests": 78221,
+    "tests": 78097,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 50074, 340
+PACKAGE_LINES, PACKAGE_MODULES = 49884, 338
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -152,8 +152,9 @@ class TaskState(JsonData):
         return None if self.exit_code is None else TaskExit(self.exit_code, self.signal, self.out_of_memory)
 
 
-UPLOADING, UPLOADED, UPLOAD_LOST = "uploading", "uploaded", "lost"
-"""States of an upload."""
+UPLOAD_WAITS, UPLOADING, UPLOADED, UPLOAD_LOST, UPLOAD_GIVEN_UP = "waits", "uploading", "uploaded", "lost", "given_up"
+"""States of an upload: its launcher has uploaded, and does so once more after other machines; is asked to upload; has uploaded all; is
+silent, and may come back; took too long, and is not asked any more."""
 
 
 @dataclass
@@ -163,12 +164,8 @@ class MachineUpload(JsonData):
     task: str
     """The hostname of the task with the launcher that uploads."""
     at: float
-    """When it was requested, in seconds since 1970."""
+    """When its launcher was asked, or has uploaded, in seconds since 1970."""
     state: str = UPLOADING
-    turn_at: float = 0.0
-    """When its turn began; 0 while it waits for that."""
-    again_at: float = 0.0
-    """When a lost upload got more time: at once if it took too long, else when its launcher was there again. 0 for neither."""
 
 
 @dataclass(frozen=True)

@@ -390,7 +390,7 @@ def _lost_artifacts(run_state: RunState) -> list[ArtifactRow]:
             f"the launcher of {upload.task} on {machine} did not respond, so that models and checkpoints there were not uploaded.",
         )
         for machine, upload in run_state.uploads.items()
-        if upload.state == states.UPLOAD_LOST
+        if upload.state in (states.UPLOAD_LOST, states.UPLOAD_GIVEN_UP)
     ]
 
 
@@ -400,7 +400,7 @@ def _is_uploading(observed: ObservedState) -> bool:
     if run_state is None or observed.controller_silent_since is not None or not run_state.uploads:
         return False
     since = max(upload.at for upload in run_state.uploads.values())
-    is_open = any(upload.state == states.UPLOADING for upload in run_state.uploads.values())
+    is_open = any(upload.state in (states.UPLOADING, states.UPLOAD_WAITS) for upload in run_state.uploads.values())
     is_incomplete = any(not artifact.is_complete for artifact in observed.view.artifacts)
     return (is_open or is_incomplete) and observed.view.at - since < _COPY_SECONDS
 

@@ -30,6 +30,8 @@ def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
         ("saved/checkpoint", 4, "known"),
     ]
     assert restorable(tmp_path / "none") == []
+    (tmp_path / "artifacts.json").write_text("damaged")
+    assert ("k", 1, hashlib.sha256(b"1").hexdigest()) in restorable(tmp_path), "of a list that is made anew, too"
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../b", "", "a//b", "./a", "a\0b", "link/passwd"])

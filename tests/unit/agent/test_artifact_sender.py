@@ -2,17 +2,17 @@
 
 import json
 import os
-import shutil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
+from tfdeploy.agent.launch import artifact_sender
+from tfdeploy.agent.launch.artifact_sender import ArtifactSender, Interrupted
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.stored_artifact import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
 from tfdeploy.agent.sync import UploadRequest
-from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted, storage_of
 
 RUN = "0123456789ab"
 
@@ -26,20 +26,16 @@ class Calls:
         self.parts: list[bytes] = []
 
     def json(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        rest = path.split("/")[4:]
         if method == "PUT":
-            artifacts = json.loads(json.dumps(body["artifacts"]))
-            return {"ends": self.store.begin(RUN, "a", 0, artifacts, storage=body["storage"])}
-        if rest:
-            return {"end": self.store.finish_file(RUN, "a", int(rest[0]), body["sha256"])}
+            return {"ends": self.store.begin(RUN, "a", 1, json.loads(json.dumps(body["artifacts"])))}
         self.left_out = [LeftOut.from_dict(item) for item in body["left_out"]]
         self.store.end(RUN, "a", self.left_out)
         return {}
 
     def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        index, offset, sha256 = path.split("/")[4:]
+        index, offset, sha256, whole = [*path.split("/")[4:], ""][:4]
         self.parts.append(body)
-        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, body)}
+        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, whole, body)}
 
 
 @pytest.fixture
@@ -82,42 +78,44 @@ def test_all_is_sent_once(calls: Calls, tmp_path: Path) -> None:
     assert len(calls.parts) == sent
 
 
-def test_machines_that_share_a_storage_name_it_alike(calls: Calls, tmp_path: Path) -> None:
-    """They see one file; a copy of the folder is another storage, and a folder that cannot be written has no name."""
-    sender(calls).send()
-    (artifact, _) = load_manifest(tmp_path / "runs" / RUN).artifacts
-    shutil.copytree(calls.train, tmp_path / "copy")
-    (tmp_path / "link").symlink_to(calls.train)
-    assert artifact.storage == storage_of(tmp_path / "link") == storage_of(calls.train) != ""
-    assert storage_of(tmp_path / "copy") not in ("", artifact.storage)
-    assert storage_of(tmp_path / "nothing") == ""
-
-
-def test_a_part_that_is_damaged_on_its_way_is_sent_again(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("damaged", "is_stored"), [(1, True), (99, False)])
+def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: int, is_stored: bool
 ) -> None:
-    put, damaged = calls.store.put, [True, False]
+    put, count = calls.store.put, iter(range(999))
 
-    def damage(run: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        return put(run, machine, index, offset, sha256, b"x" * len(data) if damaged.pop(0) else data)
+    def damage(run: str, machine: str, index: int, offset: int, sha256: str, whole: str, data: bytes) -> int:
+        is_damaged = index == 0 and next(count) < damaged
+        return put(run, machine, index, offset, sha256, whole, b"x" * len(data) if is_damaged else data)
 
-    damaged += [False] * 9
     monkeypatch.setattr(calls.store, "put", damage)
     sender(calls).send()
-    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
-
-
-def test_a_file_that_is_damaged_always_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = calls.store.finish_file
-    monkeypatch.setattr(
-        calls.store,
-        "finish_file",
-        lambda run, machine, index, sha256: finish(run, machine, index, sha256 if index else ""),
-    )
-    sender(calls).send()
-    assert stored(calls, tmp_path) == {"one.keras"} or stored(calls, tmp_path) == {"two.keras"}
     assert calls.left_out is not None
-    assert [item.reason for item in calls.left_out] == [WRONG_HASH]
+    assert [item.reason for item in calls.left_out] == ([] if is_stored else [WRONG_HASH])
+    assert len(stored(calls, tmp_path)) == 1 + is_stored
+
+
+def test_what_another_machine_sends_is_listed_again_until_it_is_stored_or_the_other_is_lost(
+    calls: Calls, tmp_path: Path
+) -> None:
+    def listed(name: str) -> dict[str, Any]:
+        path = calls.train / name
+        version = {"name": name, "size": path.stat().st_size, "version": str(path.stat().st_mtime_ns)}
+        return {"kind": "keras", "name": name, "files": [version]}
+
+    calls.store.begin(RUN, "b", 1, [listed("one.keras")])
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) > 5:
+            calls.store.drop(RUN, "b")
+        assert stored(calls, tmp_path) in (set(), {"two.keras"})
+        return False
+
+    request = UploadRequest(RUN, str(calls.train), ["**/*.keras"])
+    ArtifactSender(calls, "worker-0", request, wait).send()  # type: ignore[arg-type]
+    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
 
 
 def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,13 +133,13 @@ def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monke
 
 
 def test_a_file_that_always_changes_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    json_bytes = calls.json_bytes
+    read = artifact_sender._read
 
-    def change(method: str, path: str, body: bytes) -> dict[str, Any]:
+    def change(content: IO[bytes], size: int) -> bytes:
         (calls.train / "one.keras").touch()
-        return json_bytes(method, path, body)
+        return read(content, size)
 
-    monkeypatch.setattr(calls, "json_bytes", change)
+    monkeypatch.setattr(artifact_sender, "_read", change)
     sender(calls).send()
     assert calls.left_out == [LeftOut("one.keras", 9, CHANGED)]
     assert stored(calls, tmp_path) == {"two.keras"}
@@ -254,7 +252,7 @@ def test_a_checkpoint_beyond_the_limits_is_left_out_once(
     running = while_running(calls)
     save(calls, 1)
     running.send()
-    monkeypatch.setattr("tfdeploy.agent.transport.artifact_sender.MAX_BYTES", 50)
+    monkeypatch.setattr("tfdeploy.agent.launch.artifact_sender.MAX_BYTES", 50)
     save(calls, 2, size=60)
     running.send()
     assert calls.left_out is not None

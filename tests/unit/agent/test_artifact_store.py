@@ -2,14 +2,17 @@
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tfdeploy.agent.record import artifact_precedence, artifact_store
+from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
-from tfdeploy.agent.record.artifact_store import ArtifactStore, UploadUnknown
+from tfdeploy.agent.record.artifact_store import BUSY, ArtifactStore, UploadUnknown
 from tfdeploy.agent.record.artifacts import relative_checkpoint
 from tfdeploy.agent.record.stored_artifact import (
     CLUSTER_LIMIT,
@@ -37,30 +40,28 @@ class Sending:
     """A launcher that sends files."""
 
     def __init__(
-        self, store: ArtifactStore, machine: str = "a", rank: int = 0, run: str = RUN, storage: str = ""
+        self, store: ArtifactStore, machine: str = "a", attempt: int = 1, run: str = RUN, replaces: bool = True
     ) -> None:
-        self.store, self.machine, self.rank, self.run, self.storage = store, machine, rank, run, storage
+        self.store, self.machine, self.attempt, self.run, self.replaces = store, machine, attempt, run, replaces
 
     def begin(self, *items: dict[str, Any]) -> list[int]:
-        return self.store.begin(self.run, self.machine, self.rank, list(items), storage=self.storage)
+        return self.store.begin(self.run, self.machine, self.attempt, list(items), replaces=self.replaces)
 
-    def put(self, index: int, offset: int, data: bytes, sha256: str = "") -> int:
-        return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), data)
-
-    def finish(self, index: int, data: bytes) -> int:
-        return self.store.finish_file(self.run, self.machine, index, sha(data))
+    def put(self, index: int, offset: int, data: bytes, sha256: str = "", whole: bytes | None = None) -> int:
+        end = "" if whole is None else sha(whole)
+        return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), end, data)
 
     def send(self, kind: str, name: str, files: dict[str, bytes], version: str = "1") -> list[int]:
-        """Declare one artifact and send what is not there."""
+        """List one artifact and send what is not there."""
         ends = self.begin(declared(kind, name, files, version))
         for index, (end, data) in enumerate(zip(ends, files.values(), strict=True)):
             if end >= 0:
-                self.put(index, end, data[end:])
-                assert self.finish(index, data) == -1
+                assert self.put(index, end, data[end:], whole=data) == -1
         return ends
 
     def end(self, *left_out: LeftOut) -> list[str]:
-        return [item.name for item in self.store.end(self.run, self.machine, list(left_out)).artifacts]
+        self.store.end(self.run, self.machine, list(left_out))
+        return [item.name for item in load_manifest(self.store._runs / self.run).artifacts]
 
 
 @pytest.fixture
@@ -79,63 +80,53 @@ def files(runs: Path, run: str = RUN) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_artifact_is_stored_when_all_of_its_files_are_complete(runs: Path, sending: Sending) -> None:
-    content = {"export/saved_model.pb": b"graph", "export/variables/v": b"values"}
-    assert sending.begin(declared("model", "export", content)) == [0, 0]
-    assert sending.put(0, 0, b"gra") == 3
-    assert sending.finish(0, b"graph") == 3
-    assert sending.put(0, 3, b"ph") == 5
-    assert sending.finish(0, b"graph") == -1
-    assert files(runs) == {}
-    assert sending.put(1, 0, b"values") == 6
-    assert sending.finish(1, b"values") == -1
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    """In whatever parts its files arrive, damaged or at a wrong place, and however often it is listed anew."""
+    runs = Path(tempfile.mkdtemp(dir=tmp_path))
+    (runs / RUN).mkdir()
+    content = {"export/saved_model.pb": b"graph", "export/variables/v": b"values", "export/empty": b""}
+    item, sender, sent = declared("model", "export", content), Sending(ArtifactStore(runs)), list(content.values())
+    ends = sender.begin(item)
+    for _ in range(data.draw(st.integers(0, 12))):
+        index, size = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 4))
+        begin = max(0, ends[index]) + data.draw(st.sampled_from([0, 0, 0, 1]))
+        part = sent[index][begin : begin + size]
+        damaged = data.draw(st.sampled_from([part, part, part, b"damaged"]))
+        ends[index] = sender.put(index, begin, damaged, sha(part), sent[index])
+        if data.draw(st.booleans()):
+            sender = Sending(ArtifactStore(runs))
+            ends = sender.begin(item)
+        assert files(runs) in ({}, content)
+    for index, end in enumerate(sender.begin(item)):
+        assert files(runs) in ({}, content)
+        assert end < 0 or sender.put(index, end, sent[index][end:], whole=sent[index]) == -1
     assert files(runs) == content
-    assert sending.end() == ["export"]
+    assert sender.end() == ["export"]
     (row,), left_out = stored_artifacts(runs / RUN)
-    assert (row.kind, row.name, row.path, row.size, row.is_complete, left_out) == (
-        "model",
-        "export",
-        "export",
-        11,
-        True,
-        [],
-    )
+    assert (row.kind, row.path, row.size, row.is_complete, left_out) == ("model", "export", 11, True, [])
     assert not (runs / RUN / "artifacts.draft").exists()
 
 
-def test_a_part_with_another_hash_or_position_is_not_stored(sending: Sending) -> None:
-    sending.begin(declared("keras", "k", {"k": b"content"}))
+def test_a_part_with_another_hash_or_position_is_not_stored(runs: Path, sending: Sending) -> None:
+    item = declared("keras", "k", {"k": b"content"})
+    with pytest.raises(UploadUnknown):
+        sending.put(0, 0, b"con")
+    sending.begin(item)
     assert sending.put(0, 0, b"con", sha(b"other")) == 0
     assert sending.put(0, 1, b"con") == 0
     assert sending.put(0, 0, b"content and more") == 0
     assert sending.put(0, 0, b"con") == 3
-
-
-def test_a_file_with_another_hash_is_sent_again(runs: Path, sending: Sending) -> None:
-    sending.begin(declared("keras", "k", {"k": b"content"}))
-    sending.put(0, 0, b"damaged")
-    assert sending.finish(0, b"content") == 0
+    assert sending.put(0, 3, b"TENT", whole=b"content") == 0, "the whole file has another hash"
     assert files(runs) == {}
-    sending.put(0, 0, b"content")
-    assert sending.finish(0, b"content") == -1
-    assert files(runs) == {"k": b"content"}
-
-
-def test_an_upload_continues_at_another_controller(runs: Path, sending: Sending) -> None:
-    item = declared("keras", "k", {"k": b"content"})
-    sending.begin(item)
     sending.put(0, 0, b"con")
-    after = Sending(ArtifactStore(runs))
-    with pytest.raises(UploadUnknown):
-        after.put(0, 3, b"tent")
-    assert after.begin(item) == [3]
-    assert after.put(0, 3, b"tent") == 7
-    assert after.finish(0, b"content") == -1
-    assert after.begin(item) == [-1]
-    assert after.begin(declared("keras", "k", {"k": b"content"}, "2")) == [0]
+    assert sending.begin(declared("keras", "k", {"k": b"content"}, "2")) == [0]
 
 
-def test_what_has_arrived_of_files_that_are_not_declared_again_is_deleted(runs: Path, sending: Sending) -> None:
+def test_what_has_arrived_of_files_that_are_not_listed_again_is_deleted(runs: Path, sending: Sending) -> None:
     other = Sending(sending.store, "b", 1)
     other.begin(declared("keras", "o", {"o": b"content"}))
     other.put(0, 0, b"con")
@@ -175,44 +166,67 @@ def test_a_second_upload_replaces_the_first_one(runs: Path, sending: Sending) ->
     assert sending.end(LeftOut("k", 1, LIMIT)) == ["k"]
 
 
-def test_of_two_machines_with_one_name_the_lower_rank_is_stored(runs: Path, sending: Sending) -> None:
-    other = Sending(sending.store, "b", 1)
-    other.send("keras", "k", {"k": b"other"})
-    assert sending.send("keras", "k", {"k": b"first"}, "2") == [0]
-    assert files(runs) == {"k": b"first"}
-    assert other.begin(declared("keras", "k", {"k": b"other"})) == [-1]
-    other.end()
-    assert [(item.name, item.machine, item.reason) for item in load_manifest(runs / RUN).left_out] == [
-        ("k", "b", OTHER_MACHINE)
-    ]
-    assert files(runs) == {"k": b"first"}
+def test_of_files_with_one_name_those_of_the_last_upload_are_stored_and_none_after_it(
+    runs: Path, sending: Sending
+) -> None:
+    for machine in ("b", "c", "a"):
+        Sending(sending.store, machine).send("keras", "k", {"k": machine.encode()}, machine)
+        assert files(runs) == {"k": machine.encode()}
+    returned = Sending(sending.store, "b", replaces=False)
+    returned.send("keras", "k", {"k": b"b"}, "b")
+    assert returned.end() == ["k"]
+    returned.send("files", "*", {"k": b"b", "only-here": b"x"}, "b")
+    assert files(runs) == {"k": b"a", "only-here": b"x"}
+    returned.send("keras", "k", {"k": b"b"}, "b")
+    returned.end()
+    left_out = [(item.name, item.machine, item.reason) for item in load_manifest(runs / RUN).left_out]
+    assert left_out == [("k", "b", OTHER_MACHINE)]
 
 
-def test_what_two_machines_share_is_sent_once(runs: Path, sending: Sending) -> None:
-    sending.send("keras", "k", {"k": b"first"})
-    assert Sending(sending.store, "b", 1).begin(declared("keras", "k", {"k": b"first"})) == [-1]
-    assert Sending(sending.store, "b", 1).end() == ["k"]
-    assert files(runs) == {"k": b"first"}
+def test_what_two_machines_share_is_sent_by_one_of_them(runs: Path, sending: Sending) -> None:
+    item, other = declared("keras", "k", {"k": b"first"}), Sending(sending.store, "b")
+    assert (sending.begin(item), other.begin(item), sending.begin(item)) == ([0], [BUSY], [0])
+    sending.put(0, 0, b"fi")
+    sending.store.drop(RUN, "a")
+    assert other.begin(item) == [2], "the other is lost, and this one continues what has arrived"
+    assert sending.begin(item) == [BUSY]
+    other.put(0, 2, b"rst", whole=b"first")
+    assert (sending.begin(item), sending.end(), files(runs)) == ([-1], ["k"], {"k": b"first"})
 
 
-@pytest.mark.parametrize(("first", "second"), [("", ""), ("1", "2"), ("", "2"), ("1", "")])
-def test_of_two_storages_the_lower_rank_is_stored(runs: Path, sending: Sending, first: str, second: str) -> None:
-    Sending(sending.store, "a", 0, storage=first).send("keras", "k", {"k": b"of the chief"})
-    assert Sending(sending.store, "b", 1, storage=second).send("keras", "k", {"k": b"other"}, "2") == [-1]
-    assert files(runs) == {"k": b"of the chief"}
+def test_shards_of_one_checkpoint_on_several_machines_are_all_stored(runs: Path, sending: Sending) -> None:
+    """Parameter servers write them to their own disks."""
+    for machine, shard in (("ps0", 0), ("ps1", 1)):
+        data = {f"c-5.data-0000{shard}-of-00002": machine.encode(), f"c-5.index.{shard}": b"i"}
+        Sending(sending.store, machine).send("checkpoint", "c-5", data)
+    sending.send("checkpoint", "c-5", {"c-5.index": b"i", "checkpoint": b"c-5"})
+    assert {name for name in files(runs) if ".data-" in name or name == "checkpoint"} == {
+        "c-5.data-00000-of-00002",
+        "c-5.data-00001-of-00002",
+        "checkpoint",
+    }
+    sending.send("checkpoint", "c-6", {"c-6.index": b"i", "checkpoint": b"c-6"}, "2")
+    assert set(files(runs)) == {"c-6.index", "checkpoint"}
 
 
-@pytest.mark.parametrize("kind", ["keras", "files"])
-def test_on_one_storage_what_either_machine_finds_later_is_newer(runs: Path, sending: Sending, kind: str) -> None:
-    """Each machine uploads what it finds, so that the first has stored the file of the second, too."""
-    first, second = (Sending(sending.store, name, rank, storage="1") for rank, name in enumerate("ab"))
-    first.send(kind, "k", {"k": b"first"})
-    first.end()
-    for sender, content in ((second, b"second"), (first, b"third")):
-        assert sender.send(kind, "k", {"k": content}, content.decode()) == [0]
-        assert sender.end() == ["k"]
-        assert files(runs) == {"k": content}
-    assert load_manifest(runs / RUN).left_out == []
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_of_two_checkpoints_of_one_name_the_later_by_attempt_and_step_is_restored(
+    tmp_path: Path, saved: list[tuple[int, int]]
+) -> None:
+    """Whichever of the machines uploads first."""
+    runs = Path(tempfile.mkdtemp(dir=tmp_path))
+    (runs / RUN).mkdir()
+    for number, (attempt, step) in enumerate(saved):
+        sender = Sending(ArtifactStore(runs), f"machine-{number}", attempt)
+        sender.send(
+            "checkpoint", f"c-{step}", {f"c-{step}.index": b"i", "checkpoint": f"c-{step}".encode()}, f"{number}"
+        )
+        sender.end()
+    latest = max(saved)
+    assert files(runs)["checkpoint"] == f"c-{latest[1]}".encode()
+    assert f"c-{max(step for _, step in saved)}.index" in files(runs), "the last step is never deleted"
+    assert all(item.is_complete for item in stored_artifacts(runs / RUN)[0])
 
 
 def checkpoint(name: str) -> tuple[str, str, dict[str, bytes]]:
@@ -269,7 +283,7 @@ def test_an_upload_that_was_cut_short_replaces_nothing(runs: Path, sending: Send
 def test_what_a_machine_has_no_more_is_beyond_the_limit_of_a_run_first(
     runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifact_precedence, "MAX_BYTES", 20)
+    monkeypatch.setattr(artifact_manifest, "MAX_BYTES", 20)
     sending.send("checkpoint", "c-1", {"c-1.index": b"1234567890"}, version="9")
     for number in range(3):
         sending.send("keras", f"k{number}", {f"k{number}": b"12345"}, version=str(number))
@@ -293,8 +307,7 @@ def test_what_a_program_writes_later_does_not_change_the_record(
         source.write_bytes(b"values")
     item = declared("files", name, {name: b"values"}, str(source.lstat().st_mtime_ns))
     assert sending.begin(item) == [0]
-    sending.put(0, 0, b"values")
-    sending.finish(0, b"values")
+    sending.put(0, 0, b"values", whole=b"values")
     source.write_bytes(b"VALUES")
     stored = runs / RUN / "artifacts" / name
     assert (stored.read_bytes(), stored.is_symlink()) == (b"values", False)
@@ -314,8 +327,7 @@ def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, mo
         with pytest.raises(OSError, match="No space"):
             sending.put(0, 3, b"tent")
     assert draft.read_bytes() == b"con"
-    assert sending.put(0, 3, b"tent") == 7
-    assert sending.finish(0, b"content") == -1
+    assert sending.put(0, 3, b"tent", whole=b"content") == -1
 
 
 def test_a_stored_file_that_was_lost_is_sent_and_stored_again(runs: Path, sending: Sending) -> None:

@@ -22,10 +22,10 @@ OF_A_TASK = [
     ("PUT", f"/log/{RUN_ID}/worker-0/stdout/0", {}),
     ("PUT", "/dump/worker-0/1", {}),
 ]
-UPLOADS = [
+UPLOADS: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": []}),
     ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}", {}),
-    ("POST", f"/artifacts/{RUN_ID}/worker-0/0", {"sha256": ""}),
+    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}/{'0' * 64}", {}),
     ("POST", f"/artifacts/{RUN_ID}/worker-0", {"left_out": []}),
 ]
 LAUNCHERS_CALLS = [*OF_A_TASK, ("GET", f"/restore/{RUN_ID}", {}), ("GET", "/changes/0", {})]

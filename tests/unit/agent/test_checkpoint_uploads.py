@@ -10,11 +10,11 @@ from tests.unit.agent.uploading import NOW, Cluster, spec
 from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.upload_calls import UploadRefused
 from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.transport.artifact_upload_calls import UploadRefused
 
 UPLOADS = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 300.0)
 
@@ -60,8 +60,7 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
         files = [{"name": name, "size": 1, "version": str(step)} for name in (f"c-{step}.index", "checkpoint")]
         declared = {"artifacts": [{"kind": "checkpoint", "name": f"c-{step}", "files": files}]}
         for index in range(len(controller.begin_upload("run", "worker-0", declared))):
-            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
-            controller.finish_file("run", "worker-0", index, sha256)
+            controller.put_part("run", "worker-0", index, 0, (sha256, sha256), b"x")
         controller.end_upload("run", "worker-0", {"left_out": [{"name": f"d-{step}", "size": 1, "reason": "limit"}]})
         assert [item.name for item in controller.view(ViewRequest()).artifacts] == [f"c-{step}"]
     assert [(event.kind, event.artifacts) for event in record.events("run") if event.artifacts] == [

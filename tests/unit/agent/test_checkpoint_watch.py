@@ -2,8 +2,8 @@
 
 import pytest
 
-from tfdeploy.agent.record.artifacts import Artifact, FileInfo, choose
-from tfdeploy.agent.record.checkpoint_watch import LOOK_SECONDS, CheckpointWatch, whole_checkpoints
+from tfdeploy.agent.launch.artifact_sender import LOOK_SECONDS, CheckpointWatch
+from tfdeploy.agent.record.artifacts import Artifact, FileInfo, choose, whole_checkpoints
 
 PATTERNS = ["**/checkpoint", "**/*.index", "**/*.keras"]
 

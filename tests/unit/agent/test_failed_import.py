@@ -13,7 +13,7 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.files import write_whole
-from tfdeploy.agent.record import artifact_precedence, record_import
+from tfdeploy.agent.record import artifact_manifest, record_import
 from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
 )
@@ -114,8 +114,8 @@ def test_what_has_changed_arrives_anew_after_an_import_was_cut_off(
 STEPS = (
     [(record_import, "write_whole")] * 8
     + [(shutil, "copytree")] * 2
-    + [(artifact_precedence, "link_or_copy")] * 4
-    + [(artifact_precedence, "save_manifest")]
+    + [(artifact_manifest, "link_or_copy")] * 4
+    + [(artifact_manifest, "save_manifest")]
     + [(Record, "add_events")]
     + [(Path, "rename")] * 3
     + [(shutil, "rmtree")] * 3

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.launch import uploads as module
 from tfdeploy.agent.launch.uploads import Uploads
 from tfdeploy.agent.sync import UploadRequest
-from tfdeploy.agent.transport import artifact_sender
 
 
 class Waits:

@@ -2,7 +2,8 @@
 
 While the run trains, the launcher of the task that saves checkpoints uploads the newest ones. At the end every machine uploads. Its
 tasks share `train_dir`, so one of them uploads for all: the one that ended last of those whose launchers were not ordered to exit.
-Machines upload one after another: where they share a file system, what is stored already is not sent again.
+The machine of the task that decides the result uploads at once, and once more when the others have: where they have files of the same
+names, its files are stored.
 """
 
 from typing import Callable, Dict, List, Optional, Tuple
@@ -13,7 +14,9 @@ from ..run_state import (
     FINAL,
     INTERRUPTED,
     RUNNING,
+    UPLOAD_GIVEN_UP,
     UPLOAD_LOST,
+    UPLOAD_WAITS,
     UPLOADED,
     UPLOADING,
     MachineUpload,
@@ -27,13 +30,15 @@ SILENT_SECONDS = 30.0
 """The launcher that uploads is lost when it was silent for so long."""
 
 MAX_SECONDS = 900.0
-"""What was not uploaded so long after its turn began is lost, too. The launcher of a lost upload has so much time once more."""
+"""A machine has so much time to upload, and once more when its launcher comes back."""
 
 _RECENT_SECONDS = 10.0
 """A launcher that has reported within this time can be asked to upload."""
 
 _SAVING = ("chief-0", "worker-0", "gpu-worker-0")
 """The first of these that a run has is TensorFlow's chief, which saves checkpoints."""
+
+_OPEN = (UPLOAD_WAITS, UPLOADING)
 
 
 def has_uploads(run: RunState) -> bool:
@@ -52,10 +57,7 @@ def request_uploads(run: RunState, now: float) -> None:
     the end of the run. Where one of them starts again, or reports that it runs, its machine uploads once more later."""
     if not has_uploads(run):
         return
-    machines: Dict[str, List[TaskState]] = {}
-    for task in run.training_tasks:
-        machines.setdefault(task.machine, []).append(task)
-    for machine, tasks in machines.items():
+    for machine, tasks in _machines(run).items():
         if not all(_is_over(run, task, now) for task in tasks):
             run.uploads.pop(machine, None)
         elif machine not in run.uploads and any(task.started for task in tasks):
@@ -63,9 +65,16 @@ def request_uploads(run: RunState, now: float) -> None:
             if candidates:
                 last = max(candidates, key=lambda task: _presence(task, now))
                 run.uploads[machine] = MachineUpload(last.hostname, now)
-    turn = _turn(run)
-    if turn is not None:
-        run.uploads[turn].turn_at = run.uploads[turn].turn_at or now
+    for machine, upload in run.uploads.items():
+        if upload.state == UPLOAD_WAITS and not _others_follow(run, machine, now):
+            upload.state, upload.at = UPLOADING, now
+
+
+def _machines(run: RunState) -> Dict[str, List[TaskState]]:
+    machines: Dict[str, List[TaskState]] = {}
+    for task in run.training_tasks:
+        machines.setdefault(task.machine, []).append(task)
+    return machines
 
 
 def _presence(task: TaskState, now: float) -> Tuple[bool, bool, float]:
@@ -73,22 +82,29 @@ def _presence(task: TaskState, now: float) -> Tuple[bool, bool, float]:
     return not task.exits, now - task.seen < _RECENT_SECONDS, task.since
 
 
-def _turn(run: RunState) -> Optional[str]:
-    """The machine that uploads now."""
-    waiting = [machine for machine, upload in run.uploads.items() if upload.state == UPLOADING]
-    if len(waiting) < 2:
-        return next(iter(waiting), None)
-    ranks = _ranks(run)
-    return min(waiting, key=lambda machine: (run.uploads[machine].at, ranks.get(machine, len(run.tasks))))
+def _last_machine(run: RunState) -> str:
+    deciding = deciding_tasks(run)
+    return deciding[0].machine if deciding else ""
 
 
-def _deadline(upload: MachineUpload) -> float:
-    return (upload.again_at or upload.turn_at or upload.at) + MAX_SECONDS
+def _others_follow(run: RunState, machine: str, now: float) -> bool:
+    """Whether other machines upload, or will when their tasks have ended."""
+    others = [task for task in run.training_tasks if task.machine != machine]
+    uploads = any(upload.state == UPLOADING for name, upload in run.uploads.items() if name != machine)
+    return uploads or not all(_is_over(run, task, now) for task in others)
 
 
-def _is_given_up(upload: MachineUpload, now: float) -> bool:
-    """Whether the upload was lost, and its launcher has had time again."""
-    return upload.state == UPLOAD_LOST and bool(upload.again_at) and now > _deadline(upload)
+def attempt(run: RunState, hostname: str) -> int:
+    """The attempt of which checkpoints are that this task uploads: that of the task which decides the result."""
+    deciding = deciding_tasks(run)
+    return deciding[0].attempt if deciding else run.as_former(hostname).attempt
+
+
+def may_replace(run: RunState, machine: str) -> bool:
+    """Whether files of other machines are replaced by those of this one: not after the last upload, as by one that was lost and came
+    back."""
+    last = _last_machine(run)
+    return machine == last or last not in run.uploads or run.uploads[last].state != UPLOADED
 
 
 def uploads_checkpoints(run: RunState, hostname: str) -> bool:
@@ -112,52 +128,36 @@ def machine_of(run: RunState, hostname: str) -> Optional[str]:
     return next((machine for machine, upload in run.uploads.items() if upload.task == hostname), None)
 
 
-def is_asked(run: RunState, hostname: str, now: float) -> bool:
-    """Whether the launcher of this task has to upload. One that was lost and is there again does, too, for some time."""
-    machine = machine_of(run, hostname)
-    if machine is None or run.uploads[machine].state == UPLOADED:
-        return False
-    return not _is_given_up(run.uploads[machine], now)
+def _upload_of(run: RunState, hostname: str) -> Optional[MachineUpload]:
+    return run.uploads.get(machine_of(run, hostname) or "")
+
+
+def is_asked(run: RunState, hostname: str) -> bool:
+    """Whether the launcher of this task has to upload, now or later. One that was lost and is there again does, too."""
+    upload = _upload_of(run, hostname)
+    return upload is not None and upload.state in (*_OPEN, UPLOAD_LOST)
 
 
 def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool:
     """Whether the controller takes what the launcher of this task uploads. An upload of an earlier run may continue: it is not marked
     as lost, so that it has the time of one upload."""
-    machine = machine_of(run, hostname)
-    if is_current and uploads_checkpoints(run, hostname):
-        return True
-    if machine is None or is_current:
-        return is_asked(run, hostname, now)
-    upload = run.uploads[machine]
-    return upload.state == UPLOADING and now <= _deadline(upload)
+    if is_current:
+        return uploads_checkpoints(run, hostname) or is_asked(run, hostname)
+    upload = _upload_of(run, hostname)
+    return upload is not None and upload.state == UPLOADING and now <= upload.at + MAX_SECONDS
 
 
-def request_to(run: RunState, hostname: str, now: float) -> Optional[UploadRequest]:
-    """What this launcher is asked to upload now; None while another machine uploads."""
-    machine = machine_of(run, hostname)
-    if machine != (_turn(run) or machine) or not is_asked(run, hostname, now):
+def request_to(run: RunState, hostname: str) -> Optional[UploadRequest]:
+    """What this launcher is asked to upload now; None while it waits."""
+    upload = _upload_of(run, hostname)
+    if upload is None or upload.state != UPLOADING:
         return None
     return UploadRequest(run.spec.id, run.spec.train_dir, list(run.spec.artifacts))
 
 
-def rank(run: RunState, machine: str) -> int:
-    """Where two machines have different files of one name, those of the lower rank are stored: of the machine with the chief, or with
-    the task that decides the result."""
-    return _ranks(run).get(machine, len(run.tasks))
-
-
-def _ranks(run: RunState) -> Dict[str, int]:
-    """The rank of each machine, in a time that grows with the tasks: a run may have 1,000 on as many machines."""
-    deciding = {task.hostname for task in deciding_tasks(run)}
-    ranks: Dict[str, int] = {}
-    for number, task in enumerate(sorted(run.training_tasks, key=lambda task: task.hostname not in deciding)):
-        ranks.setdefault(task.machine, number)
-    return ranks
-
-
 def are_open(run: RunState) -> bool:
     """Whether a launcher uploads, or is about to."""
-    return any(upload.state == UPLOADING for upload in run.uploads.values())
+    return any(upload.state in _OPEN for upload in run.uploads.values())
 
 
 def expire(
@@ -166,52 +166,57 @@ def expire(
     silent_seconds: Callable[[str], float],
     has_called: Callable[[str], bool] = lambda hostname: True,
 ) -> List[Event]:
-    """Mark uploads as lost if their launchers are silent, or if they take too long. `silent_seconds` is how long the launcher of a task
-    has sent nothing, or how long the controller runs; `has_called` is whether it has sent anything since the controller began."""
+    """Give uploads of silent launchers to others of their machines, or mark them as lost, and give up those that take too long.
+    `silent_seconds` is how long the launcher of a task has sent nothing, or how long the controller runs; `has_called` is whether it
+    has sent anything since the controller began."""
     happened = []
-    turn, are_waiting = _turn(run), sum(upload.state == UPLOADING for upload in run.uploads.values()) > 1
+
+    def is_there(hostname: str) -> bool:
+        return silent_seconds(hostname) <= SILENT_SECONDS and has_called(hostname)
+
     for machine, upload in run.uploads.items():
         silent = silent_seconds(upload.task)
-        is_silent = silent > SILENT_SECONDS
-        if upload.state == UPLOAD_LOST and not upload.again_at and turn is None:
-            upload.again_at = now if not is_silent and has_called(upload.task) else 0.0
-        elif upload.state == UPLOADING and (is_silent or (machine == turn and now > _deadline(upload))):
-            upload.state = UPLOAD_LOST
-            upload.again_at = 0.0 if is_silent else upload.again_at or (0.0 if are_waiting else now)
-            delay = silent if is_silent else 0.0
-            happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=delay))
+        is_silent, is_late = silent > SILENT_SECONDS, now > upload.at + MAX_SECONDS
+        if upload.state == UPLOAD_LOST and is_there(upload.task):
+            upload.state, upload.at = UPLOADING, now
+        elif upload.state == UPLOAD_WAITS and (is_silent or is_late):
+            upload.state = UPLOADED
+        elif upload.state == UPLOADING and is_silent:
+            others = [task.hostname for task in _machines(run).get(machine, ()) if task.can_upload and not task.exits]
+            upload.task = next(filter(is_there, others), upload.task)
+            if not is_there(upload.task):
+                upload.state = UPLOAD_LOST
+                happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=silent))
+        elif upload.state == UPLOADING and is_late:
+            upload.state = UPLOAD_GIVEN_UP
+            happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine))
     return happened
 
 
-def finish(run: RunState, hostname: str) -> None:
+def finish(run: RunState, hostname: str, now: float) -> None:
     """The launcher of this task has uploaded all that it can."""
     machine = machine_of(run, hostname)
     if machine is not None:
-        run.uploads[machine].state = UPLOADED
-
-
-def reopen(run: RunState, hostname: str, now: float) -> None:
-    """The launcher that was lost uploads again."""
-    machine = machine_of(run, hostname)
-    if machine is not None and run.uploads[machine].state == UPLOAD_LOST and is_asked(run, hostname, now):
-        upload = run.uploads[machine]
-        run.uploads[machine] = MachineUpload(hostname, now, turn_at=now, again_at=upload.again_at or now)
+        waits = machine == _last_machine(run) and _others_follow(run, machine, now)
+        run.uploads[machine].state, run.uploads[machine].at = UPLOAD_WAITS if waits else UPLOADED, now
 
 
 def others_remain(run: RunState, machine: str) -> bool:
     """Whether another machine of the run has not uploaded everything: it may continue what has arrived."""
-    return any(upload.state != UPLOADED for name, upload in run.uploads.items() if name != machine)
+    return any(_may_continue(upload) for name, upload in run.uploads.items() if name != machine)
 
 
-def are_given_up(run: RunState, now: float) -> bool:
-    """Whether uploads of the run were lost, and no launcher is asked for any."""
-    is_lost = any(upload.state == UPLOAD_LOST for upload in run.uploads.values())
-    return is_lost and not any(is_asked(run, upload.task, now) for upload in run.uploads.values())
+def _may_continue(upload: MachineUpload) -> bool:
+    return upload.state in (*_OPEN, UPLOAD_LOST)
+
+
+def are_given_up(run: RunState) -> bool:
+    """Whether uploads of the run took too long, and no launcher is asked for any."""
+    uploads = run.uploads.values()
+    return any(upload.state == UPLOAD_GIVEN_UP for upload in uploads) and not any(map(_may_continue, uploads))
 
 
 def shift_clock(run: RunState, seconds: float) -> None:
     """Correct the times after the wall clock was set by so many seconds."""
     for upload in run.uploads.values():
         upload.at += seconds
-        upload.turn_at += seconds if upload.turn_at else 0.0
-        upload.again_at += seconds if upload.again_at else 0.0

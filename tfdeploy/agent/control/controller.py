@@ -27,12 +27,12 @@ from ..record.record_import import ImportRequest
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues, moves_after
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
-from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .clock import Clock
 from .dumps import Dumps
 from .journal import Journal
 from .order_changes import OrderChanges
+from .upload_calls import UploadCalls, UploadRefused
 
 POLL_SOON, POLL_LATER = 0.2, 2.0
 """Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
@@ -359,24 +359,20 @@ class Controller:
             return self._run is not None and artifact_uploads.are_open(self._run)
 
     def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
-        """A launcher declares what it uploads; how much of each file is stored already."""
+        """A launcher lists what it uploads; how much of each file is stored already."""
         with self._upload_calls.contact(hostname):
             run = self._uploaded_run(run_id, hostname)
             ends, happened = self._upload_calls.begin(run, hostname, data)
             with self._lock:
-                artifact_uploads.reopen(run, hostname, self._now())
                 self._commit_upload(run, happened)
             return ends
 
-    def put_part(self, run_id: str, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+    def put_part(
+        self, run_id: str, hostname: str, index: int, offset: int, hashes: Tuple[str, str], data: bytes
+    ) -> int:
         """Store a part of an artifact; the end of its file."""
         with self._upload_calls.contact(hostname):
-            return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, sha256, data)
-
-    def finish_file(self, run_id: str, hostname: str, index: int, sha256: str) -> int:
-        """A file of an artifact was sent; -1 when it is complete, else how many bytes of it are there."""
-        with self._upload_calls.contact(hostname):
-            return self._upload_calls.finish_file(self._uploaded_run(run_id, hostname), hostname, index, sha256)
+            return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, hashes, data)
 
     def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
         """A launcher has uploaded what it can."""
@@ -384,7 +380,7 @@ class Controller:
             run = self._uploaded_run(run_id, hostname)
             happened = self._upload_calls.end(run, hostname, data)
             with self._lock:
-                artifact_uploads.finish(run, hostname)
+                artifact_uploads.finish(run, hostname, self._now())
                 self._commit_upload(run, happened)
 
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:

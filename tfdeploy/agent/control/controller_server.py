@@ -34,7 +34,6 @@ from ..record.replica import pack
 from ..run_spec import RunSpec
 from ..sync import LauncherReport
 from ..task_dump import MAX_BYTES
-from ..transport.artifact_upload_calls import UploadRefused
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
 from ..transport.rpc import (
     GONE,
@@ -49,6 +48,7 @@ from ..transport.rpc import (
 from .clock import Clock
 from .controller import Controller, TaskUnknown
 from .step_watch import StepWatch
+from .upload_calls import UploadRefused
 
 MAX_BODY = 4 * 1024 * 1024
 """The longest body of a call, in bytes: a launcher sends its output in such pieces."""
@@ -72,7 +72,7 @@ _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 """Ids of runs and hostnames, which become names of folders."""
 
 _RUN, _TASK = f"({_NAME})", f"(?P<task>{_NAME})"
-_ARCHIVE, _NUMBER = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)", "([0-9]{1,18})"
+_ARCHIVE, _NUMBER, _SHA256 = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)", "([0-9]{1,18})", "([0-9a-f]{64})"
 
 
 class Caller(NamedTuple):
@@ -119,11 +119,8 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
 
-    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, sha256: str) -> Any:
-        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), sha256, body)}
-
-    def finish_file(body: bytes, run_id: str, hostname: str, index: str) -> Any:
-        return {"end": controller.finish_file(run_id, hostname, int(index), json.loads(body)["sha256"])}
+    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, part: str, whole: str) -> Any:
+        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), (part, whole or ""), body)}
 
     def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return controller.end_upload(run_id, hostname, json.loads(body))
@@ -141,8 +138,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         call("GET", log, lambda _, run_id, hostname: controller.log_ends(run_id, hostname)),
         call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
         call("PUT", upload, begin_upload, MAX_BODY),
-        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}/([0-9a-f]{{64}})", put_part, MAX_BODY),
-        call("POST", f"{upload}/{_NUMBER}", finish_file),
+        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}/{_SHA256}(?:/{_SHA256})?", put_part, MAX_BODY),
         call("POST", upload, end_upload, MAX_BODY),
         call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
         call("GET", restore, lambda _, run_id: controller.restorable(run_id)),

@@ -339,12 +339,12 @@ def _launchers_policy(run: RunState, task: TaskState) -> Optional[RestartPolicy]
 def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: float) -> Order:
     """The order for a task's current launcher."""
     hostname, grace, run_id = task.hostname, run.spec.grace, run.spec.id
-    if task.state == INTERRUPTED and artifact_uploads.is_asked(run, hostname, now):
-        return Order(sync.STOP, grace, run_id, upload=artifact_uploads.request_to(run, hostname, now))
+    if task.state == INTERRUPTED and artifact_uploads.is_asked(run, hostname):
+        return Order(sync.STOP, grace, run_id, upload=artifact_uploads.request_to(run, hostname))
     if task.state in FINAL:
-        if not artifact_uploads.is_asked(run, hostname, now):
+        if not artifact_uploads.is_asked(run, hostname):
             return Order(sync.END, grace)
-        request = artifact_uploads.request_to(run, hostname, now)
+        request = artifact_uploads.request_to(run, hostname)
         return Order(sync.END, grace, run_id, upload=request) if request else Order(sync.STOP, grace)
     if _is_over(run, task) and not may_finish(run, task, now):
         return Order(sync.STOP, grace)

@@ -11,7 +11,7 @@ from ..transport.rpc import CallError, CallObsolete, Client
 from .process import wake_main_thread
 
 if TYPE_CHECKING:
-    from ..transport.artifact_sender import ArtifactSender  # most launchers upload nothing, and it takes long to load
+    from .artifact_sender import ArtifactSender  # most launchers upload nothing, and it takes long to load
 
 _CALL_SECONDS = 60.0
 """How long a call of an upload may take: the controller reads a large file again, and writes it to the disk."""
@@ -51,7 +51,7 @@ class Uploads:
         """Upload, and try again what has failed; while the program runs, look for newer checkpoints until that is over."""
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        from ..transport.artifact_sender import ArtifactSender
+        from .artifact_sender import ArtifactSender
 
         has_ended = False
         while not has_ended and not is_over.wait(self._backoff.seconds):
@@ -65,7 +65,7 @@ class Uploads:
     def _try(self, sender: "ArtifactSender") -> bool:
         """Upload once, and return whether nothing has failed."""
         from ..record.stored_artifact import DISK_FULL
-        from ..transport.artifact_sender import Interrupted
+        from .artifact_sender import Interrupted
 
         try:
             if self._refused_since and boot_seconds() - self._refused_since > _REFUSED_SECONDS:

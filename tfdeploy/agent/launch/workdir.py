@@ -69,7 +69,7 @@ def _is_ours(lock: IO[str]) -> bool:
 def unstored_models(folder: Path, since: float) -> List[str]:
     """The models and checkpoints in a working directory, which nothing stores, that are newer than this time."""
     from ..record.artifacts import DEFAULT_PATTERNS, choose  # needed once, at the end of a program
-    from ..transport.artifact_sender import scan
+    from .artifact_sender import scan
 
     files, _ = scan(folder)  # what cannot be read is left out
     own = {name: file for name, file in files.items() if file.changed >= since * 1e9 and not file.is_outside}

@@ -1,19 +1,26 @@
-"""The list of the artifacts that a record has of a run: the file `artifacts.json` in the folder of the run."""
+"""The list of the artifacts that a record has of a run: the file `artifacts.json` in the folder of the run.
+
+Only a complete artifact replaces another: that a machine has no file of it any more is not a reason, because the record may have the
+only copy.
+"""
 
 import json
-from dataclasses import asdict, dataclass, field
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..files import write_whole
-from .artifacts import DEFAULT_PATTERNS, FileInfo, choose
+from .artifacts import DEFAULT_PATTERNS, RESUMABLE, FileInfo, choose
 from .record_files import is_valid_name
-from .stored_artifact import CHECKPOINT, FILES, LeftOut, StoredArtifact
+from .stored_artifact import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES, LeftOut, StoredArtifact
 
 MANIFEST = "artifacts.json"
 
-_LAST = 1 << 30
-"""A rank behind those of all machines."""
+_STEP = re.compile(r"(.*?)([0-9]{1,18})([^0-9/]*)", re.DOTALL)
+"""The last number in the name of a checkpoint is its step, or its epoch: `model.ckpt-4200`, `cp-0012.ckpt`."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +41,9 @@ class ManifestArtifact:
     kind: str
     name: str
     machine: str
-    rank: int
+    attempt: int
+    """That of the task whose launcher has uploaded it."""
     files: List[ManifestFile] = field(default_factory=list)
-    storage: str = ""
-    """The identity of the storage that it is from (`artifact_sender.storage_of`); empty where it is not known."""
 
     @property
     def size(self) -> int:
@@ -56,6 +62,7 @@ class ArtifactList:
     """What a run has below `artifacts`, and what was left out."""
 
     artifacts: List[ManifestArtifact] = field(default_factory=list)
+    """Those that were uploaded last are the last ones."""
     left_out: List[LeftOut] = field(default_factory=list)
     pending: List[ManifestArtifact] = field(default_factory=list)
     """In a copy: what it does not have yet. Until it has, it stores what that replaces."""
@@ -94,7 +101,7 @@ def _artifact(item: Dict[str, Any]) -> ManifestArtifact:
         for file in item["files"]
     ]
     kind, name, machine = (str(item[key]) for key in ("kind", "name", "machine"))
-    return ManifestArtifact(kind, name, machine, int(item["rank"]), files, str(item.get("storage", "")))
+    return ManifestArtifact(kind, name, machine, int(item["attempt"]), files)
 
 
 def refuse_names(names: Sequence[str]) -> None:
@@ -102,7 +109,7 @@ def refuse_names(names: Sequence[str]) -> None:
     for name in names:
         if not is_valid_name(name):
             raise ValueError(f"{name!r} is not a path below train_dir")
-    folders = {folder for name in names for folder in folders_of(name)}
+    folders = {folder for name in names for folder in _folders_of(name)}
     if len(set(names)) < len(names) or folders.intersection(names):
         raise ValueError("two files have the same path")
 
@@ -122,7 +129,7 @@ def load_manifest(run_folder: Path) -> ArtifactList:
 
 
 def _rebuilt(folder: Path) -> ArtifactList:
-    """A list of the files in the folder. Every upload has precedence over these."""
+    """A list of the files in the folder."""
     paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     infos = {path.relative_to(folder).as_posix(): path.stat() for path in paths}
     files = {name: FileInfo(info.st_size, info.st_mtime_ns) for name, info in infos.items()}
@@ -130,7 +137,7 @@ def _rebuilt(folder: Path) -> ArtifactList:
     return ArtifactList(
         [
             ManifestArtifact(
-                item.kind, item.name, "", _LAST, [ManifestFile(it.name, files[it.name].size, "") for it in item.files]
+                item.kind, item.name, "", 0, [ManifestFile(it.name, files[it.name].size, "") for it in item.files]
             )
             for item in artifacts
         ]
@@ -170,6 +177,96 @@ def size_of(path: Path) -> int:
         return -1
 
 
-def folders_of(name: str) -> Iterator[str]:
+def _folders_of(name: str) -> Iterator[str]:
     """The folders that this path is in."""
     return (name[:position] for position, sign in enumerate(name) if sign == "/")
+
+
+def remaining(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> Iterator[ManifestArtifact]:
+    """What remains of the artifacts once `new` is stored: what has none of its files, the other files of `FILES`, and the data of a
+    checkpoint with a later attempt or step, or with shards of the same one from another machine. Where one is a file, another cannot
+    be in a folder."""
+    names = {file.name for file in new.files}
+    folders = {folder for name in names for folder in _folders_of(name)}
+    for artifact in artifacts:
+        steps = _steps_between(artifact, new)
+        rest = [
+            file
+            for file in artifact.files
+            if file.name not in names and file.name not in folders and not names.intersection(_folders_of(file.name))
+        ]
+        is_same = artifact.machine == new.machine
+        is_replaced = steps is not None and artifact.attempt <= new.attempt and (steps > 0 or (steps == 0 and is_same))
+        if len(rest) == len(artifact.files) and not is_replaced:
+            yield artifact
+        elif rest and not is_replaced and (artifact.kind == FILES or steps is not None):
+            yield replace(artifact, files=rest)
+
+
+def without_later(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> ManifestArtifact:
+    """`new` without the files of a checkpoint that another machine has stored and that is later by attempt and step."""
+    names = {file.name for artifact in artifacts if _is_later(artifact, new) for file in artifact.files}
+    return replace(new, files=[file for file in new.files if file.name not in names])
+
+
+def _is_later(artifact: ManifestArtifact, new: ManifestArtifact) -> bool:
+    steps = _steps_between(new, artifact)
+    return artifact.machine != new.machine and steps is not None and (artifact.attempt, steps) > (new.attempt, 0)
+
+
+def _steps_between(artifact: ManifestArtifact, other: ManifestArtifact) -> Optional[int]:
+    """By how many steps another checkpoint of its series is later; None where it is not one."""
+    if (artifact.kind, other.kind) != (CHECKPOINT, CHECKPOINT):
+        return None
+    (series, step), (other_series, other_step) = _series(artifact.name), _series(other.name)
+    return other_step - step if series == other_series else None
+
+
+def _series(name: str) -> Tuple[Tuple[str, str], int]:
+    match = _STEP.fullmatch(name)
+    return ((match[1], match[3]), int(match[2])) if match else ((name, ""), 0)
+
+
+def excess(artifacts: Sequence[ManifestArtifact], machine: str) -> List[ManifestArtifact]:
+    """What of a machine is beyond the limits of a run: the oldest first, and never the newest that a program can resume from."""
+    own = [artifact for artifact in artifacts if artifact.machine == machine]
+    resumable = [artifact for artifact in own if artifact.kind in RESUMABLE]
+    newest = max(reversed(resumable), key=lambda artifact: artifact.kind == CHECKPOINT, default=None)
+    size, count = sum(artifact.size for artifact in own), sum(len(artifact.files) for artifact in own)
+    removed = []
+    for artifact in own:
+        if artifact is not newest and (size > MAX_BYTES or count > MAX_FILES):
+            removed.append(artifact)
+            size, count = size - artifact.size, count - len(artifact.files)
+    return removed
+
+
+def retain(source: Path, target: Path) -> None:
+    """Take over into the run's folder `target` what the one in `source` has complete, and nothing that is complete in `target`
+    replaces. What `target` lists and does not have is pending then.
+
+    Raises:
+        OSError: a manifest cannot be read, or the disk is full.
+    """
+    manifest = load_manifest(target)
+    complete = [artifact for artifact in manifest.artifacts if is_complete(target, artifact)]
+    retained = [artifact for artifact in load_manifest(source).artifacts if is_complete(source, artifact)]
+    retained = [artifact for artifact in retained if artifact not in complete]
+    for artifact in complete:
+        retained = list(remaining(retained, artifact))
+    if retained:
+        for file in (file for artifact in retained for file in artifact.files):
+            link_or_copy(str(source / "artifacts" / file.name), str(target / "artifacts" / file.name))
+        missing = [artifact for artifact in manifest.artifacts if artifact not in (*complete, *retained)]
+        save_manifest(target, ArtifactList([*retained, *complete], manifest.left_out, [*missing, *manifest.pending]))
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Link a file from one record to another, where the file system can do that. The files of artifacts are never written again."""
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    if Path(target).exists():
+        Path(target).unlink()
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, target)

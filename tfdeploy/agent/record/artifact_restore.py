@@ -42,13 +42,15 @@ class RestorableFile(NamedTuple):
 
 
 def restorable(run_folder: Path) -> List[RestorableFile]:
-    """The files of the artifacts that a run has complete in the record, with their hashes.
+    """The files of the artifacts that a run has complete in the record, with their hashes. A list that was made anew has none.
 
     Raises:
         OSError: the list of them cannot be read.
     """
     artifacts = [item for item in load_manifest(run_folder).artifacts if is_complete(run_folder, item)]
-    return [RestorableFile(file.name, file.size, file.sha256) for artifact in artifacts for file in artifact.files]
+    files = [file for artifact in artifacts for file in artifact.files]
+    folder = run_folder / "artifacts"
+    return [RestorableFile(it.name, it.size, it.sha256 or sha256_of(folder / it.name)) for it in files]
 
 
 def restored_path(folder: Path, path: str) -> Path:

@@ -1,9 +1,7 @@
-"""The artifacts in a record: parts become files below `runs/ID/artifacts` once all files of an artifact have arrived and their hashes
-match. What has arrived of others is in `runs/ID/artifacts.draft`, where an upload continues.
+"""The artifacts in a controller's record. A launcher lists the files that it has, appends parts of them, and ends the upload.
 
-An artifact replaces what the record has under the names of its files: that of an earlier upload, of a machine with a higher rank, or
-of one that shares the storage.
-What no artifact replaces stays (`artifact_precedence`).
+A file arrives in `runs/ID/artifacts.draft`, where an interrupted upload continues. Once all files of an artifact are whole and have
+their hashes, they get their names below `runs/ID/artifacts`, and then the list has the artifact.
 """
 
 import hashlib
@@ -14,7 +12,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Collection, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..files import append, sha256_of
 from .artifact_manifest import (
@@ -22,18 +20,23 @@ from .artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
     ManifestFile,
+    excess,
     load_manifest,
     refuse_names,
+    remaining,
     save_manifest,
     size_of,
+    without_later,
 )
-from .artifact_precedence import excess, has_precedence, remaining
 from .stored_artifact import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, RUN_LIMIT, LeftOut
 
 DRAFT_FOLDER = "artifacts.draft"
 
 CLUSTER_BYTES = 20 << 30
 """The artifacts of all runs of a cluster have at most so many bytes: those of the oldest runs are deleted first."""
+
+STORED, BUSY = -1, -2
+"""In place of the number of bytes that have arrived of a file: it is whole; another machine sends the same file now."""
 
 
 def store_draft(draft: Path, folder: Path, name: str) -> None:
@@ -88,12 +91,12 @@ class _Incoming:
 
     def __init__(self, file: ManifestFile, artifact: int, draft: Path) -> None:
         self.file, self.artifact, self.draft = file, artifact, draft
-        self.is_stored = self.is_complete = self.is_refused = False
+        self.is_complete = self.is_stored = self.is_busy = False
 
     @property
     def end(self) -> int:
-        """How many bytes have arrived; -1 where none is to be sent."""
-        return -1 if self.is_refused or self.is_complete else max(0, size_of(self.draft))
+        """How many bytes have arrived, `STORED` or `BUSY`."""
+        return STORED if self.is_complete else BUSY if self.is_busy else max(0, size_of(self.draft))
 
     def sha256(self) -> str:
         """The hash of what has arrived, which is on the disk then."""
@@ -104,17 +107,59 @@ class _Incoming:
 
 
 class UploadUnknown(Exception):
-    """The upload was not declared since the controller started."""
+    """The upload was not listed since the controller started."""
 
 
 class _Upload:
-    """What a launcher has declared."""
+    """What a machine has listed."""
 
-    def __init__(self, machine: str, artifacts: List[ManifestArtifact], incoming: List[_Incoming]) -> None:
-        self.machine, self.artifacts, self.incoming = machine, artifacts, incoming
+    def __init__(self, run_folder: Path, artifacts: List[ManifestArtifact], replaces: bool) -> None:
+        self.artifacts, self.replaces = artifacts, replaces
+        self.refused: List[ManifestArtifact] = []
+        self.incoming = [
+            _Incoming(file, number, draft_of(run_folder, file))
+            for number, artifact in enumerate(artifacts)
+            for file in artifact.files
+        ]
 
-    def of(self, artifact: int) -> Iterator[_Incoming]:
-        return (item for item in self.incoming if item.artifact == artifact)
+    def note_stored(self, run_folder: Path) -> None:
+        """Note what the record has already."""
+        stored = {file.name: file for file in load_manifest(run_folder).files}
+        for item in self.incoming:
+            file = stored.get(item.file.name, item.file)
+            is_same = file is not item.file and (file.size, file.version) == (item.file.size, item.file.version)
+            if is_same and size_of(run_folder / "artifacts" / file.name) == file.size:
+                item.is_complete = item.is_stored = True
+                item.file = file
+
+    def store_complete(self, run_folder: Path, number: int) -> None:
+        """Store an artifact if all of its files are complete."""
+        items = [item for item in self.incoming if item.artifact == number]
+        if not items or not all(item.is_complete for item in items):
+            return
+        manifest = load_manifest(run_folder)
+        listed = replace(self.artifacts[number], files=[item.file for item in items])
+        artifact = self._accepted(manifest, listed)
+        if not artifact.files and not all(item.is_stored for item in items):
+            self.refused.append(listed)
+        accepted = {file.name for file in artifact.files}
+        for item in items:
+            if item.file.name in accepted and not item.is_stored:
+                store_draft(item.draft, run_folder / "artifacts", item.file.name)
+                item.is_stored = True
+        if artifact.files and artifact not in manifest.artifacts:
+            artifacts = [*remaining(manifest.artifacts, artifact), artifact]
+            save_artifacts(run_folder, manifest, replace(manifest, artifacts=artifacts))
+
+    def _accepted(self, manifest: ArtifactList, listed: ManifestArtifact) -> ManifestArtifact:
+        """The artifact with those of its files that are to be stored."""
+        artifact = without_later(manifest.artifacts, listed)
+        if not self.replaces:
+            stored = {file.name for item in manifest.artifacts if item.machine != listed.machine for file in item.files}
+            files = [file for file in artifact.files if file.name not in stored]
+            is_whole = len(files) == len(artifact.files)
+            return replace(artifact, files=files if is_whole or artifact.kind == FILES else [])
+        return artifact
 
 
 class ArtifactStore:
@@ -130,146 +175,106 @@ class ArtifactStore:
         self,
         run_id: str,
         machine: str,
-        rank: int,
+        attempt: int,
         declared: List[Dict[str, Any]],
-        is_last: bool = True,
-        storage: str = "",
+        is_alone: bool = True,
+        replaces: bool = True,
     ) -> List[int]:
-        """Declare what is about to be uploaded; how many bytes of each file are there already. -1 for a file that is not to be sent:
-        the record has it, or another one of its name that has precedence. `is_last`: no machine that has declared nothing yet
-        continues what has arrived.
+        """List what is about to be uploaded; how many bytes of each file are there already, `STORED` or `BUSY`. `is_alone`: no other
+        machine continues what has arrived. Without `replaces` nothing of other machines is replaced.
 
         Raises:
             ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
         """
-        artifacts = [_declared(item, machine, rank, storage) for item in declared]
+        artifacts = [_declared(item, machine, attempt) for item in declared]
         files = [file for artifact in artifacts for file in artifact.files]
         refuse_names([file.name for file in files])
         if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
             raise ValueError(f"a run has at most {MAX_FILES} files with {MAX_BYTES} bytes")
         with self._lock:
             folder = self._runs / run_id
-            incoming = [
-                _Incoming(file, number, draft_of(folder, file))
-                for number, artifact in enumerate(artifacts)
-                for file in artifact.files
-            ]
-            upload = self._uploads[run_id, machine] = _Upload(machine, artifacts, incoming)
-            if is_last:
+            upload = self._uploads[run_id, machine] = _Upload(folder, artifacts, replaces)
+            upload.note_stored(folder)
+            if is_alone:
                 self._remove_drafts(run_id)
-            self._compare(folder, upload)
-            for item in incoming:
+            sent = self._sent_by_others(run_id, machine)
+            for item in upload.incoming:
+                item.is_busy = item.draft in sent
                 if item.end > item.file.size:
                     item.draft.unlink()
             for number in range(len(artifacts)):
-                self._store_complete(folder, upload, number)
-            return [item.end for item in incoming]
+                upload.store_complete(folder, number)
+            return [item.end for item in upload.incoming]
+
+    def _sent_by_others(self, run_id: str, machine: str) -> Set[Path]:
+        others = [upload for key, upload in self._uploads.items() if key[0] == run_id and key[1] != machine]
+        incoming = (item for upload in others for item in upload.incoming)
+        return {item.draft for item in incoming if not (item.is_stored or item.is_busy)}
 
     def _remove_drafts(self, run_id: str) -> None:
-        """Delete what has arrived of files that no machine of the run declares any more."""
+        """Delete what has arrived of files that no machine of the run lists any more."""
         uploads = [upload for (run, _), upload in self._uploads.items() if run == run_id]
         remove_drafts(self._runs / run_id, {item.draft for upload in uploads for item in upload.incoming})
 
-    def _compare(self, folder: Path, upload: _Upload) -> None:
-        """Note what the record has already, and what has precedence there."""
-        owners = {
-            file.name: (artifact, file) for artifact in load_manifest(folder).artifacts for file in artifact.files
-        }
-        for number, artifact in enumerate(upload.artifacts):
-            refused = []
-            for item in upload.of(number):
-                owner, stored = owners.get(item.file.name, (None, None))
-                if owner is None or stored is None:
-                    continue
-                is_same = (stored.size, stored.version) == (item.file.size, item.file.version)
-                if is_same and size_of(folder / "artifacts" / stored.name) == stored.size:
-                    item.is_complete = item.is_stored = True
-                    item.file = stored
-                elif has_precedence(owner, artifact):
-                    refused.append(item)
-            for item in refused if artifact.kind == FILES else list(upload.of(number)) if refused else []:
-                item.is_refused, item.is_complete, item.is_stored = True, False, False
-
-    def declared(self, run_id: str, machine: str) -> List[str]:
-        """The names of the artifacts of an upload that has not ended."""
-        with self._lock:
-            upload = self._uploads.get((run_id, machine))
-            return [artifact.name for artifact in upload.artifacts] if upload else []
-
-    def put(self, run_id: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        """Store a part; the end of the file. A part that does not begin there is ignored, as is one with another hash."""
+    def put(self, run_id: str, machine: str, index: int, offset: int, sha256: str, whole: str, data: bytes) -> int:
+        """Append a part to a file; its end, `STORED` when it is whole. `sha256` is the hash of the part; `whole` that of the file,
+        after its last part. A part that does not begin at the end is ignored, as is one with another hash; a file with another
+        hash arrives again."""
         with self._lock:
             item = self._incoming(run_id, machine, index)
-            if (
-                item.end == offset
-                and offset + len(data) <= item.file.size
-                and hashlib.sha256(data).hexdigest() == sha256
-            ):
+            is_next = item.end == offset and offset + len(data) <= item.file.size
+            if is_next and hashlib.sha256(data).hexdigest() == sha256:
                 append(item.draft, data)
-            return item.end
-
-    def finish_file(self, run_id: str, machine: str, index: int, sha256: str) -> int:
-        """All parts of a file were sent, and this is its hash; -1 when it is complete, else how many bytes are there."""
-        with self._lock:
-            item = self._incoming(run_id, machine, index)
-            if item.end < item.file.size:
+            if not whole or item.end < item.file.size:
                 return item.end
         actual = item.sha256()  # takes long for a large file
         with self._lock:
-            if item.end < 0:
-                return item.end
-            if actual != sha256:
+            if item.end >= 0 and actual != whole:
                 item.draft.unlink(missing_ok=True)
-                return 0
-            item.is_complete, item.file = True, replace(item.file, sha256=actual)
-            self._store_complete(self._runs / run_id, self._uploads[run_id, machine], item.artifact)
+            elif item.end >= 0:
+                item.is_complete, item.file = True, replace(item.file, sha256=actual)
+                self._upload(run_id, machine).store_complete(self._runs / run_id, item.artifact)
             return item.end
 
-    def _incoming(self, run_id: str, machine: str, index: int) -> _Incoming:
-        upload = self._uploads.get((run_id, machine))
-        if upload is None or index >= len(upload.incoming):
+    def _upload(self, run_id: str, machine: str) -> _Upload:
+        upload: Optional[_Upload] = self._uploads.get((run_id, machine))
+        if upload is None:
             raise UploadUnknown
-        return upload.incoming[index]
+        return upload
 
-    def _store_complete(self, folder: Path, upload: _Upload, number: int) -> None:
-        """Store an artifact if all of its files are complete."""
-        items = [item for item in upload.of(number) if not item.is_refused]
-        if not items or not all(item.is_complete for item in items):
-            return
-        artifact = replace(upload.artifacts[number], files=[item.file for item in items])
-        manifest = load_manifest(folder)
-        for item in items:
-            if not item.is_stored:
-                store_draft(item.draft, folder / "artifacts", item.file.name)
-                item.is_stored = True
-        if artifact not in manifest.artifacts:
-            artifacts = [*remaining(manifest.artifacts, artifact), artifact]
-            save_artifacts(folder, manifest, replace(manifest, artifacts=artifacts))
+    def _incoming(self, run_id: str, machine: str, index: int) -> _Incoming:
+        incoming = self._upload(run_id, machine).incoming
+        if index >= len(incoming):
+            raise UploadUnknown
+        return incoming[index]
 
-    def end(self, run_id: str, machine: str, left_out: List[LeftOut], is_last: bool = True) -> ArtifactList:
-        """The upload has ended; the manifest of the run. What this machine has no more stays, within the limits of a run: its disk may
-        be another one, and the record may have the only copy."""
+    def end(
+        self, run_id: str, machine: str, left_out: List[LeftOut], is_alone: bool = True
+    ) -> Tuple[List[ManifestArtifact], List[LeftOut]]:
+        """The upload has ended: what it has stored, and what of the machine is left out. What the machine has no more stays, within
+        the limits of a run: its disk may be another one, and the record may have the only copy."""
         with self._lock:
             folder = self._runs / run_id
             upload = self._uploads.pop((run_id, machine), None)
             manifest = load_manifest(folder)
-            declared = upload.artifacts if upload else []
-            refused = [
-                LeftOut(item.name, item.size, OTHER_MACHINE, machine)
-                for number, item in enumerate(declared)
-                if upload and any(file.is_refused for file in upload.of(number))
-            ]
-            names = {name for item in declared for name in (item.name, *(file.name for file in item.files))}
-            removed = excess(manifest.artifacts, machine, names.union(item.name for item in left_out))
-            left_out = [*(replace(item, machine=machine) for item in left_out), *refused]
-            left_out += [LeftOut(item.name, item.size, RUN_LIMIT, machine) for item in removed]
+            names = {item.name for item in upload.artifacts} if upload else set()
+            own = [item for item in manifest.artifacts if item.machine == machine and item.name in names]
+            artifacts = [*(item for item in manifest.artifacts if item not in own), *own]
+            removed = excess(artifacts, machine)
+            artifacts = [item for item in artifacts if item not in removed]
+            left_out = [replace(item, machine=machine) for item in left_out]
+            for reason, items in ((OTHER_MACHINE, upload.refused if upload else []), (RUN_LIMIT, removed)):
+                left_out += [LeftOut(item.name, item.size, reason, machine) for item in items]
             others = [item for item in manifest.left_out if item.machine != machine]
-            artifacts = [item for item in manifest.artifacts if item not in removed]
-            changed = replace(manifest, artifacts=artifacts, left_out=[*others, *left_out])
-            save_artifacts(folder, manifest, changed)
-            if is_last:
+            save_artifacts(folder, manifest, replace(manifest, artifacts=artifacts, left_out=[*others, *left_out]))
+            if is_alone:
                 self._remove_drafts(run_id)
-            return changed
+            return [item for item in own if item not in removed], left_out
+
+    def drop(self, run_id: str, machine: str) -> None:
+        """The machine is silent: another one may send the same files."""
+        with self._lock:
+            self._uploads.pop((run_id, machine), None)
 
     def discard(self, run_id: str) -> None:
         """Delete what has arrived of uploads of a run that no launcher continues."""
@@ -291,9 +296,9 @@ class ArtifactStore:
             return removed
 
 
-def _declared(item: Dict[str, Any], machine: str, rank: int, storage: str) -> ManifestArtifact:
+def _declared(item: Dict[str, Any], machine: str, attempt: int) -> ManifestArtifact:
     files = [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]]
-    return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, rank, files, storage)
+    return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, attempt, files)
 
 
 def remove_artifacts(folder: Path) -> None:

@@ -4,6 +4,7 @@ import posixpath
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .record_files import MAX_NAME_BYTES, is_valid_name
@@ -39,11 +40,10 @@ _PARTS_OF_BACKUP = ("training_metadata.json", f"{_BACKUP}.bkp", "training_metada
 _OF_OTHER_WORKERS = re.compile(r"(?:^|/)workertemp_\d+/")
 """Where all workers but the chief save a model in TensorFlow's guide to MultiWorkerMirroredStrategy: nobody reads that."""
 
-_PIECES = re.compile(r"\[(?:!.|[^!])[^\]]*\]|.", re.DOTALL)
-_RANGES = re.compile(r".-.|.", re.DOTALL)
-
 _MODEL_PARTS = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb", "variables/", "assets/", "assets.extra/")
 """What belongs to a SavedModel in `train_dir` itself, where other files are too."""
+
+_SHARD = re.compile(r"\.data-[0-9]+-of-([0-9]+)")
 
 _FIELD = re.compile(r'[ \t\r]*model_checkpoint_path[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"[ \t\r]*')
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
@@ -228,6 +228,19 @@ def _checkpoint(files: Mapping[str, FileInfo], ordered: Sequence[str], prefix: s
     return Artifact(CHECKPOINT, prefix, [*(_file(files, member) for member in members), *last])
 
 
+def whole_checkpoints(artifacts: Sequence[Artifact]) -> List[Artifact]:
+    """The checkpoints that a file `checkpoint` names, with all of their shards: other machines may have some. TensorFlow writes the
+    shards, then the index, and the file `checkpoint` last: what that names is whole."""
+    named = [it for it in artifacts if it.kind == CHECKPOINT and it.files[-1].text is not None]
+    return [artifact for artifact in named if _has_all_shards(artifact)]
+
+
+def _has_all_shards(checkpoint: Artifact) -> bool:
+    matches = [_SHARD.fullmatch(file.name[len(checkpoint.name) :]) for file in checkpoint.files]
+    counts = [int(match[1]) for match in matches if match]
+    return bool(counts) and all(count == len(counts) for count in counts)
+
+
 def newest_checkpoint(text: str, folder: str, files: Mapping[str, FileInfo]) -> str:
     """The path of the newest checkpoint below `train_dir`, without suffix, by the content of the file `checkpoint` in `folder`; empty
     where it is not there. TensorFlow writes absolute paths; a checkpoint that was moved is found by the end of its path."""
@@ -270,49 +283,15 @@ def _escaped(text: str) -> str:
 
 
 def _matching(files: Mapping[str, FileInfo], pattern: str) -> List[str]:
-    compiled = glob_pattern(pattern)
-    names = [name for name in sorted(files) if compiled.fullmatch(name)]
+    parts = pattern.strip("/").split("/")
+    names = [name for name in sorted(files) if matches(name.split("/"), parts)]
     return [name for name in names if pattern not in DEFAULT_PATTERNS or not _OF_OTHER_WORKERS.search(name)]
 
 
-def glob_pattern(pattern: str) -> "re.Pattern[str]":
-    """The regular expression of a glob pattern. `**` matches any number of folders, and at the end for all that is below."""
-    parts = pattern.strip("/").split("/")
-    text = ""
-    for number, part in enumerate(parts):
-        is_last = number == len(parts) - 1
-        if part == "**":
-            text += ".*" if is_last else "(?:[^/]+/)*"
-        else:
-            text += _part_pattern(part) + ("" if is_last else "/")
-    return re.compile(text, re.DOTALL)
-
-
-def _part_pattern(part: str) -> str:
-    """One part of a path, without `/`: Python's own `*` and `?` match that too."""
-    return "".join(_piece_pattern(piece) for piece in _PIECES.findall(part))
-
-
-def _piece_pattern(piece: str) -> str:
-    if piece in ("*", "?"):
-        return {"*": "[^/]*", "?": "[^/]"}[piece]
-    if len(piece) == 1:
-        return re.escape(piece)
-    members = piece[1:-1]
-    sign = "^" if members[0] == "!" else ""
-    return f"(?!/)[{sign}{_members(members[len(sign) :])}]"
-
-
-def _members(text: str) -> str:
-    """The characters between brackets; `a-z` is a range where its ends are in order."""
-    ranges = _RANGES.findall(text)
-    return "".join(
-        f"{re.escape(piece[0])}-{re.escape(piece[2])}"
-        if len(piece) == 3 and piece[0] <= piece[2]
-        else "".join(map(_escaped_member, piece))
-        for piece in ranges
-    )
-
-
-def _escaped_member(character: str) -> str:
-    return f"\\{character}" if character in "\\[]^-&~|" else character
+def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a glob pattern. `**` stands for any number of folders, at the end for all below."""
+    if not pattern or not parts:
+        return not pattern and not parts
+    if pattern[0] != "**":
+        return fnmatchcase(parts[0], pattern[0]) and matches(parts[1:], pattern[1:])
+    return len(pattern) == 1 or any(matches(parts[begin:], pattern[1:]) for begin in range(len(parts)))

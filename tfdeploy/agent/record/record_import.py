@@ -29,7 +29,7 @@ from ..files import sha256_of, write_whole
 from ..json_data import JsonData
 from ..launch.workdir import RunRefused
 from ..run_state import RunState
-from . import artifact_precedence
+from . import artifact_manifest
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -229,7 +229,7 @@ def _make_whole(arrived: Path, whole: Path) -> None:
 
     def copy(source: str, target: str) -> None:
         is_large = Path(source).relative_to(arrived).parts[2:3] in (("artifacts",), ("logs",))
-        (artifact_precedence.link_or_copy if is_large else shutil.copy2)(source, target)
+        (artifact_manifest.link_or_copy if is_large else shutil.copy2)(source, target)
 
     shutil.copytree(str(arrived), str(whole), copy_function=copy)
 
@@ -259,9 +259,9 @@ def _correct_artifacts(whole: Record, files: Sequence[RecordFile]) -> None:
         newer = [item for item in manifest.pending if item.files and _is_stored(item, found, is_listed=False)]
         lost = [item for item in manifest.artifacts if item not in stored]
         for item in newer:
-            stored = [*artifact_precedence.remaining(stored, item), item]
+            stored = [*artifact_manifest.remaining(stored, item), item]
         for item in manifest.pending:
-            lost = list(artifact_precedence.remaining(lost, item))
+            lost = list(artifact_manifest.remaining(lost, item))
         pending = [*lost, *(item for item in manifest.pending if item not in newer)]
         corrected = ArtifactList(stored, manifest.left_out, pending)
         if corrected != manifest:
@@ -306,9 +306,9 @@ def _retain(record: Record, arrived: Record) -> None:
     for run_id in record.runs():
         source, target = record.run_folder(run_id), arrived.run_folder(run_id)
         if target.exists():
-            artifact_precedence.retain(source, target)
+            artifact_manifest.retain(source, target)
         else:
-            shutil.copytree(str(source), str(target), copy_function=artifact_precedence.link_or_copy)
+            shutil.copytree(str(source), str(target), copy_function=artifact_manifest.link_or_copy)
     for run_id in arrived.runs():
         folder = arrived.run_folder(run_id)
         manifest = load_manifest(folder)

@@ -20,9 +20,9 @@ from .artifact_manifest import (
     ManifestFile,
     is_complete,
     load_manifest,
+    remaining,
     size_of,
 )
-from .artifact_precedence import remaining
 from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
 from .log_segments import SEGMENT_BYTES, Stream
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state

@@ -11,9 +11,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `GET /changes/NUMBER` | launcher | responds once orders have changed since this number of changes |
 | `PUT /log/RUN/HOSTNAME/STREAM/POSITION` | launcher | bytes of a log; the response is its end at the controller |
 | `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
-| `PUT /artifacts/RUN/HOSTNAME` | launcher | declares the files that it uploads; the response is how much of each is there |
-| `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256` | launcher | a part of a declared file; the response is its end |
-| `POST /artifacts/RUN/HOSTNAME/INDEX` | launcher | all parts of a file were sent: its hash |
+| `PUT /artifacts/RUN/HOSTNAME` | launcher | lists the files that it uploads; the response is how much of each is there |
+| `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256[/SHA256]` | launcher | a part of a file, and after the last one its hash |
 | `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
 | `PUT /dump/HOSTNAME/NUMBER` | launcher | the dump of its program that this request asks for |
 | `POST /dumps`, `POST /dumps/arrived` | backend | ask all launchers for a dump of their program; what has arrived |

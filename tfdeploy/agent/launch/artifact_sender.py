@@ -1,4 +1,4 @@
-"""The launcher's side of an upload: finds the artifacts below `train_dir`, and sends them in parts.
+"""The launcher's side of an upload: it lists the artifacts below `train_dir`, appends parts of their files, and ends the upload.
 
 A call that fails ends the attempt. The next attempt, also of another launcher, continues where the controller has the beginning.
 """
@@ -9,16 +9,16 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Sequence, Tuple, Union
 from urllib.parse import quote
 
 from ..record.artifact_restore import without_restored
-from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited
-from ..record.checkpoint_watch import CheckpointWatch, whole_checkpoints
+from ..record.artifact_store import BUSY, STORED
+from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
 from ..record.record_files import PART
 from ..record.stored_artifact import CHANGED, LIMIT, MAX_BYTES, MAX_FILES, UNREADABLE, WRONG_HASH, LeftOut
 from ..sync import UploadRequest
-from .rpc import Client
+from ..transport.rpc import Client
 
 _TRIES = 3
 """How often files that change meanwhile are searched again, and a file is sent again that arrives with another hash."""
@@ -32,10 +32,17 @@ _REST, _LONGEST_REST = 3.0, 2.0
 """While the program runs, each part is followed by a pause of so many times its own seconds, and of at most so many seconds: network
 and disks are the program's."""
 
-_STORAGE = f"{OWN_FILES}storage"
+_BUSY_SECONDS = 5.0
+"""The pause before the next list, while another machine sends the same files of a storage that they share."""
 
 _MAX_OPEN = 200
 """The files of a checkpoint are opened before the first is sent, if they are not more: TensorFlow deletes old ones meanwhile."""
+
+LOOK_SECONDS = 2.0
+"""The shortest time between two looks at `train_dir`, unless uploads may follow each other faster."""
+
+_LOOK_RATIO = 100.0
+"""A look takes at most one part in so many of the time."""
 
 
 class Interrupted(Exception):
@@ -44,6 +51,32 @@ class Interrupted(Exception):
 
 class _LeaveOut(Exception):
     """An artifact cannot be uploaded, for the reason in the argument."""
+
+
+class CheckpointWatch:
+    """Which checkpoints were found at the last look while the program runs, and which were uploaded last. A program that writes each
+    under the same name replaces one file after another: it is waited for until nothing changes."""
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._seen: Dict[str, Union[Artifact, LeftOut]] = {}
+        self._sent: Sequence[Union[Artifact, LeftOut]] = []
+        self._due = 0.0
+
+    def is_due(self, found: Sequence[Union[Artifact, LeftOut]], now: float) -> bool:
+        """Whether this is uploaded now: it is not what was uploaded last, that was long enough ago, and nothing of it has changed
+        under the same name since the last look."""
+        is_written = any(self._seen.get(item.name, item) != item for item in found)
+        self._seen = {item.name: item for item in found}
+        return found != self._sent and not is_written and now >= self._due
+
+    def note_sent(self, found: Sequence[Union[Artifact, LeftOut]], begin: float) -> None:
+        """This was uploaded, from `begin` on."""
+        self._sent, self._due = found, begin + self._interval
+
+    def pause(self, seconds: float) -> float:
+        """The seconds until the next look, after one that took so long."""
+        return min(max(LOOK_SECONDS, _LOOK_RATIO * seconds), self._interval)
 
 
 class ArtifactSender:
@@ -79,23 +112,26 @@ class ArtifactSender:
         fitting, left_out = self._find()
         self.pause = self._watch.pause(time.monotonic() - begin)
         if self._watch.is_due([*fitting, *left_out], begin):
-            failed = self._send_all(fitting)
+            failed, _ = self._send_all(fitting)
             if all(item.reason != CHANGED for item in failed):
                 self._end([*left_out, *failed])
                 self._watch.note_sent([*fitting, *left_out], begin)
 
     def _send_everything(self) -> None:
-        failed: Dict[str, LeftOut] = {}
-        left_out: List[LeftOut] = []
-        for _ in range(_TRIES):
+        """Upload all artifacts. What has changed meanwhile is searched again; what other machines send now is looked for later."""
+        tries = 0
+        unreadable: Dict[str, LeftOut] = {}
+        while True:
             artifacts, left_out = self._find()
-            unreadable = [item for item in failed.values() if item.reason != CHANGED]
-            failed = {item.name: item for item in unreadable}
-            artifacts = [item for item in artifacts if item.name not in failed]
-            failed.update({item.name: item for item in self._send_all(artifacts)})
-            if all(item.reason != CHANGED for item in failed.values()):
-                break
-        self._end([*left_out, *failed.values()])
+            artifacts = [item for item in artifacts if item.name not in unreadable]
+            failed, is_busy = self._send_all(artifacts)
+            unreadable.update({item.name: item for item in failed if item.reason != CHANGED})
+            changed = [item for item in failed if item.reason == CHANGED]
+            tries += bool(changed)
+            if not is_busy and (not changed or tries == _TRIES):
+                return self._end([*left_out, *unreadable.values(), *changed])
+            if is_busy and self._wait(_BUSY_SECONDS):
+                raise Interrupted
 
     def give_up(self, reason: str) -> None:
         """Report that what is not stored cannot be uploaded."""
@@ -123,13 +159,12 @@ class ArtifactSender:
         except OSError:
             return ""
 
-    def _send_all(self, artifacts: List[Artifact]) -> List[LeftOut]:
-        """Send all files that are wanted; the artifacts that cannot be sent."""
+    def _send_all(self, artifacts: List[Artifact]) -> Tuple[List[LeftOut], bool]:
+        """Send all files that are wanted; the artifacts that cannot be sent, and whether other machines send some of the files."""
         if not artifacts:
-            return []
-        declared = [{"kind": it.kind, "name": it.name, "files": list(map(_declared, it.files))} for it in artifacts]
-        body = {"artifacts": declared, "storage": storage_of(self._root)}
-        ends: List[int] = self._client.json("PUT", self._path, body)["ends"]
+            return [], False
+        listed = [{"kind": it.kind, "name": it.name, "files": list(map(_listed, it.files))} for it in artifacts]
+        ends: List[int] = self._client.json("PUT", self._path, {"artifacts": listed})["ends"]
         failed, index = [], 0
         for artifact in artifacts:
             try:
@@ -140,7 +175,7 @@ class ArtifactSender:
             except _LeaveOut as error:
                 failed.append(LeftOut(artifact.name, artifact.size, str(error)))
             index += len(artifact.files)
-        return failed
+        return failed, BUSY in ends
 
     def _opened(self, files: List[ArtifactFile]) -> "Iterator[IO[bytes]]":
         """The files of an artifact, each opened at its turn; while the program runs, all at once."""
@@ -150,39 +185,39 @@ class ArtifactSender:
     def _send_file(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> None:
         """Send what is beyond `end`, which the controller has already."""
         for _ in range(_TRIES):
-            sha256, end = self._send_parts(file, content, index, end)
-            if sha256:
-                end = self._client.json("POST", f"{self._path}/{index}", {"sha256": sha256})["end"]
-                if end < 0:
-                    return
+            end = self._send_parts(file, content, index, end)
+            if end == STORED:
+                return
         raise _LeaveOut(WRONG_HASH)
 
-    def _send_parts(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> Tuple[str, int]:
-        """Read the file and send what is beyond `end`; its hash, empty where the controller has not stored a part; the new end."""
+    def _send_parts(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> int:
+        """Read the file from its start, and send what is beyond `end`; the new end, which is not `STORED` where a part was refused."""
         hash_, position, rest = hashlib.sha256(), content.seek(0), 0.0
-        while position < file.size:
+        while position <= end:
             if self._wait(rest):
                 raise Interrupted
             begin = time.monotonic()
-            data = _read(content, min(PART, (end if position < end else file.size) - position))
+            is_known = position < end
+            data = _read(content, min(PART, (end if is_known else file.size) - position))
             hash_.update(data)
             position += len(data)
-            if position > end:
-                end = self._put(index, end, data)
-                if end != position:
-                    return "", end
+            if is_known:
+                continue
+            is_last = position == file.size
+            if is_last:
+                _refuse_changed(content, self._root, file, bool(self._interval))
+            end = self._put(index, end, data, hash_.hexdigest() if is_last else "")
             if self._interval:
                 rest = min(_REST * (time.monotonic() - begin), _LONGEST_REST)
-        _refuse_changed(content, self._root, file, bool(self._interval))
-        return hash_.hexdigest(), end
+        return end
 
-    def _put(self, index: int, offset: int, data: bytes) -> int:
+    def _put(self, index: int, offset: int, data: bytes, whole: str) -> int:
         path = f"{self._path}/{index}/{offset}/{hashlib.sha256(data).hexdigest()}"
-        end: int = self._client.json_bytes("PUT", path, data)["end"]
+        end: int = self._client.json_bytes("PUT", f"{path}/{whole}" if whole else path, data)["end"]
         return end
 
 
-def _declared(file: ArtifactFile) -> Dict[str, Any]:
+def _listed(file: ArtifactFile) -> Dict[str, Any]:
     return {"name": file.name, "size": file.size, "version": file.version}
 
 
@@ -212,18 +247,6 @@ def _without_own(names: Sequence[str]) -> List[str]:
     return sorted(name for name in names if not name.startswith(OWN_FILES))
 
 
-def storage_of(folder: Path) -> str:
-    """The identity of the storage that has this folder: the same on all machines that share it, and another one for a copy. It is that
-    of an empty file, which the first of them creates; empty where that is not possible."""
-    try:
-        descriptor = os.open(str(folder / _STORAGE), os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    except OSError:
-        return ""
-    with os.fdopen(descriptor) as file:
-        info = os.fstat(file.fileno())
-    return f"{info.st_ino} {info.st_mtime_ns}"
-
-
 def _is_below(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
@@ -248,13 +271,13 @@ def _read(content: "IO[bytes]", size: int) -> bytes:
         data = content.read(size)
     except OSError:
         raise _LeaveOut(UNREADABLE) from None
-    if not data:
+    if size and not data:
         raise _LeaveOut(CHANGED)
     return data
 
 
 def _refuse_changed(content: "IO[bytes]", root: Path, file: ArtifactFile, may_be_deleted: bool) -> None:
-    """The file that was read must be the one that was declared, and no other may have its name."""
+    """The file that was read must be the one that was listed, and no other may have its name."""
     if file.text is not None:
         return
     named = read = os.fstat(content.fileno())

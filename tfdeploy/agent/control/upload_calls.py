@@ -2,16 +2,25 @@
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from .. import events
-from ..control.artifact_uploads import are_given_up, expire, machine_of, others_remain, rank, uploads_checkpoints
 from ..events import Event
-from ..record.artifact_manifest import ArtifactList
+from ..record.artifact_manifest import ManifestArtifact
 from ..record.artifact_store import ArtifactStore
 from ..record.record import Record
 from ..record.stored_artifact import LeftOut
-from ..run_state import RunState
+from ..run_state import UPLOAD_LOST, RunState
+from .artifact_uploads import (
+    are_given_up,
+    attempt,
+    expire,
+    machine_of,
+    may_replace,
+    others_remain,
+    uploads_checkpoints,
+)
 
 _MAX_EVENTS = 20
 """So many artifacts that are left out get an event. The list of the record has all of them."""
@@ -32,7 +41,7 @@ class UploadCalls:
         self._begun = steady()
         self._called_at: Dict[str, float] = {}
         self._active: Dict[str, int] = {}
-        self._told: Set[Tuple[str, str, str, str]] = set()
+        self._told: Set[Tuple[str, ...]] = set()
 
     def listen(self) -> None:
         """The controller has not listened until now: the silence of launchers begins again."""
@@ -57,45 +66,42 @@ class UploadCalls:
             return self._called_at.get(hostname, self._begun - 1.0) >= self._begun
 
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
-        """Declare files; how much of each is stored already, and what happened."""
+        """List files; how much of each is stored already, and what happened."""
         machine, is_at_end = _machine(run, hostname)
-        declared = data["artifacts"]
-        is_last = not others_remain(run, machine)
-        storage = str(data.get("storage", ""))
-        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last, storage)
-        files = [file for item in declared for file in item["files"]]
-        remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
-        if not remaining or not is_at_end:
+        listed, is_alone = data["artifacts"], not others_remain(run, machine)
+        ends = self._store.begin(
+            run.spec.id, machine, attempt(run, hostname), listed, is_alone, may_replace(run, machine)
+        )
+        files = [file for item in listed for file in item["files"]]
+        count = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
+        if not count or not is_at_end:
             return ends, []
-        names = [str(item["name"]) for item in declared]
-        return ends, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=remaining)]
+        names = [str(item["name"]) for item in listed]
+        return ends, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=count)]
 
-    def put(self, run: RunState, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        """Store a part; the end of its file."""
-        return self._store.put(run.spec.id, _machine(run, hostname)[0], index, offset, sha256, data)
-
-    def finish_file(self, run: RunState, hostname: str, index: int, sha256: str) -> int:
-        """All parts of a file were sent; -1 when it is complete, else how many bytes of it are there."""
-        return self._store.finish_file(run.spec.id, _machine(run, hostname)[0], index, sha256)
+    def put(self, run: RunState, hostname: str, index: int, offset: int, hashes: Tuple[str, str], data: bytes) -> int:
+        """Store a part; the end of its file. `hashes` are that of the part, and after the last one that of the file."""
+        return self._store.put(run.spec.id, _machine(run, hostname)[0], index, offset, *hashes, data)
 
     def end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
         """The launcher has uploaded what it can; what happened. While the run trains, the first checkpoint is an event, and each reason
-        why one is left out."""
+        why one is left out; at its end, what differs from the upload before."""
         machine, is_at_end = _machine(run, hostname)
-        left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
-        declared = self._store.declared(run.spec.id, machine)
+        reported = [LeftOut.from_dict(item) for item in data["left_out"]]
         try:
-            manifest = self._store.end(run.spec.id, machine, left_out, not others_remain(run, machine))
+            stored, left_out = self._store.end(run.spec.id, machine, reported, not others_remain(run, machine))
             removed = self._store.remove_excess(run.spec.id, run.spec.resume_from)
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
-        ended = _ended(manifest, hostname, machine, declared)
-        return [*(event for event in ended if is_at_end or self._is_new(run, event)), *_removed(removed)]
+        happened = [replace(event, task=hostname, machine=machine) for event in _ended(stored, left_out)]
+        is_new = [self._is_new(run, event, is_at_end) for event in happened]
+        return [*(event for event, new in zip(happened, is_new) if new), *_removed(removed)]
 
-    def _is_new(self, run: RunState, event: Event) -> bool:
+    def _is_new(self, run: RunState, event: Event, is_at_end: bool) -> bool:
         """Whether the events of this run do not have the same since the controller started."""
-        key = (run.spec.id, event.kind, event.machine, event.reason)
+        what = f"{event.artifacts} {event.count}" if is_at_end else ""
+        key = (run.spec.id, event.kind, event.machine, event.reason, what)
         with self._lock:
             is_new = key not in self._told
             self._told.add(key)
@@ -104,7 +110,10 @@ class UploadCalls:
     def expire(self, run: RunState, now: float) -> List[Event]:
         """Mark uploads that are lost, and delete what has arrived of those that no launcher continues; what happened."""
         happened = expire(run, now, self.silent_seconds, self.has_called)
-        if are_given_up(run, now):
+        for machine, upload in run.uploads.items():
+            if upload.state == UPLOAD_LOST:
+                self._store.drop(run.spec.id, machine)
+        if are_given_up(run):
             self._store.discard(run.spec.id)
         return happened
 
@@ -131,25 +140,13 @@ def _machine(run: RunState, hostname: str) -> Tuple[str, bool]:
     return (run.tasks[hostname].machine, False) if machine is None else (machine, True)
 
 
-def _ended(manifest: ArtifactList, hostname: str, machine: str, declared: List[str]) -> List[Event]:
+def _ended(stored: List[ManifestArtifact], left_out: List[LeftOut]) -> Iterator[Event]:
     """What this upload has stored, and what it left out. What an earlier one has stored is not named again."""
-    stored = [item for item in manifest.artifacts if item.machine == machine and item.name in declared]
-    left_out = [item for item in manifest.left_out if item.machine == machine]
-    happened = [
-        Event(
-            events.ARTIFACT_LEFT_OUT,
-            task=hostname,
-            machine=machine,
-            artifacts=[item.name],
-            reason=item.reason,
-            count=item.size,
-        )
-        for item in left_out[:_MAX_EVENTS]
-    ]
+    for item in left_out[:_MAX_EVENTS]:
+        yield Event(events.ARTIFACT_LEFT_OUT, artifacts=[item.name], reason=item.reason, count=item.size)
     if stored:
         size, names = sum(item.size for item in stored), [item.name for item in stored]
-        happened.append(Event(events.ARTIFACTS_STORED, task=hostname, machine=machine, artifacts=names, count=size))
-    return happened
+        yield Event(events.ARTIFACTS_STORED, artifacts=names, count=size)
 
 
 def _removed(runs: List[str]) -> List[Event]:
