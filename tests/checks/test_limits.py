@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
     "tfdeploy/cli": 6630,
-    "tests": 78097,
+    "tests": 78145,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,

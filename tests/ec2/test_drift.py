@@ -29,6 +29,11 @@ def delete_bucket(project: Ec2Project) -> None:
     s3.delete_bucket(Bucket=bucket.name)
 
 
+def key_pair_names(project: Ec2Project) -> set[str]:
+    """The names of the key pairs of the account."""
+    return {pair["KeyName"] for pair in project.box.client("ec2").describe_key_pairs()["KeyPairs"]}
+
+
 def upload_now(project: Ec2Project) -> None:
     """Have the machine upload its record now, not in five minutes."""
     project.box.run(project.machine(MACHINE).id, "systemctl", "restart", "tfdeploy-watchdog")
@@ -48,6 +53,21 @@ def test_a_bucket_that_is_gone_is_named_within_minutes_and_made_again(project: E
     assert done.touched() == {"test-record-bucket"}, done.output
     until(lambda: MANIFEST in project.stored(), "the record is in S3 again")
     until(lambda: not project.look().not_stored, "it is known to be stored", 150.0)
+    assert project.counts() == {"worker-0": 1}
+
+
+def test_a_key_pair_that_is_gone_and_changed_tags_replace_no_machine(project: Ec2Project) -> None:
+    ec2, machine = project.box.client("ec2"), project.machine(MACHINE).id
+    before = project.described(MACHINE)
+    for pair in ec2.describe_key_pairs()["KeyPairs"]:
+        ec2.delete_key_pair(KeyPairId=pair["KeyPairId"])
+    changed = [{"Key": key, "Value": "another"} for key in ("tfdeploy:owner", "tfdeploy:generation", "of-the-users")]
+    ec2.create_tags(Resources=[machine], Tags=changed)
+    project.up("--refresh")
+    after = project.described(MACHINE)
+    assert after["InstanceId"] == machine
+    assert key_pair_names(project) == {before["KeyName"]}
+    assert sorted(map(str, after["Tags"])) == sorted(map(str, before["Tags"]))
     assert project.counts() == {"worker-0": 1}
 
 

@@ -24,13 +24,12 @@ _REPLACEMENT_STEPS = ("delete-replaced", "discard-replaced", "remove-pending-rep
 """Parts of a replacement, which has one step as a whole."""
 
 _INSTANCE = "aws:ec2/instance:Instance"
-_GENERATION = "tfdeploy:generation"
 _TASK = "pulumi-python:dynamic/tfdeploy:Task"
 _DEPENDENT_INPUTS: Mapping[str, frozenset[str]] = {
-    _INSTANCE: frozenset({"ami", "userData", "userDataBase64", f"tags.{_GENERATION}", f"tagsAll.{_GENERATION}"}),
+    _INSTANCE: frozenset({"ami", "userData", "userDataBase64"}),
     "aws:ec2/volumeAttachment:VolumeAttachment": frozenset({"instanceId"}),
     "pulumi-python:dynamic/tfdeploy:Swarm": frozenset(
-        {"members.instance_id", "members.address", "members.private_ip", "members.generation", "members.kind.image_id"}
+        {"members.instance_id", "members.address", "members.private_ip", "members.kind.image_id"}
     ),
     "pulumi-python:dynamic/tfdeploy:Cleanup": frozenset({"place"}),
     "pulumi-python:dynamic/tfdeploy:Image": frozenset({"swarm"}),

@@ -87,13 +87,12 @@ def test_a_secret_that_was_edited_is_an_edit() -> None:
 
 
 def machine(life: str, kind: str = "m7i.large", **others: Any) -> Step:
-    return state(INSTANCE, instanceType=kind, userData=life, tags={"tfdeploy:generation": life, "Name": "a"}, **others)
+    return state(INSTANCE, instanceType=kind, userData=life, tags={"Name": "a"}, **others)
 
 
 def members(life: str, label: str = "a") -> Step:
     one = {
         "machine": "w0",
-        "generation": life,
         "instance_id": life,
         "labels": {"zone": label},
         "kind": {"image_id": life},

@@ -187,7 +187,7 @@ REFUSALS: list[dict[str, Any]] = [
     {"ec2": {"connectivity": "open"}},
     {"ec2": {"retain_record": "no"}},
     {"ec2": {"tags": {"Name": "x"}}},
-    {"ec2": {"tags": {"tfdeploy:generation": "x"}}},
+    {"ec2": {"tags": {"tfdeploy:machine": "x"}}},
     {"ec2": {"tags": {"team": 1}}},
     {"ec2": {"ssh_cidrs": "203.0.113.7/32"}},
     {"ec2": {"ssh_cidrs": ["0.0.0.0/0"]}},

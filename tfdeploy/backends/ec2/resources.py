@@ -1,6 +1,7 @@
 """Registers the resources of a cluster's machines: key pair, security group, shared file system, bucket, roles, instances and Swarm."""
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 
@@ -27,6 +28,7 @@ from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
 
 _NEW_DISK = "gp3"
+_GENERATION_BYTES = 4
 _INSTANCE = "aws:ec2/instance:Instance"
 _NFS, _SSH = 2049, 22
 
@@ -315,7 +317,7 @@ def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Inp
     bucket = record_bucket.bucket_of(cluster)
     settings = user_data.Boot(
         machine,
-        planned.generation,
+        secrets.token_hex(_GENERATION_BYTES),
         spec.ec2.ssh_user,
         model.bridge_pool(context.subnet.vpc_cidrs, spec.container.subnet),
         planned.request.instance_type.gpus,
@@ -336,11 +338,10 @@ def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Inp
 
 
 def _instance(context: ResourceContext, machine: Machine, dependencies: _Dependencies) -> aws.ec2.Instance:
-    """The instance of a machine. A new `generation` replaces it. An existing one that stays keeps its user data."""
+    """The instance of a machine. An existing one that stays keeps its user data; other user data replaces it."""
     planned = planned_instance(machine)
     opts = pulumi.ResourceOptions(
-        replacement_trigger=planned.generation,
-        # Other disks are another generation. After a refresh the provider would take an attached volume for one of these. The name of
+        # Other disks are other user data. After a refresh the provider would take an attached volume for one of these. The name of
         # the key pair counts when a machine boots: another pair, where that was deleted in EC2, replaces none.
         ignore_changes=["userData", "ebsBlockDevices", "keyName"] if planned.can_stay else [],
     )
@@ -383,7 +384,6 @@ def _instance_tags(machine: Machine, fleet: Ec2Spec) -> dict[str, str]:
     planned = planned_instance(machine)
     return {
         model.MACHINE: machine.name,
-        model.GENERATION: planned.generation,
         model.ROLE: machine.role,
         model.IMAGE: planned.request.image,
         model.FILES: fleet.efs,
@@ -435,7 +435,6 @@ def _member(machine: Machine, instance: aws.ec2.Instance, access: str) -> Mappin
         "instance_id": instance.id,
         "address": addresses[access],
         "private_ip": instance.private_ip,
-        "generation": planned.generation,
         "is_manager": machine.role == model.MASTER,
         "kind": asdict(planned.boot_kind),
         "labels": dict(machine.labels),

@@ -189,7 +189,7 @@ class SimulatedEngine:
             "RemoteManagers": managers,
         }
         state = active if machine in self.ec2.nodes else {"LocalNodeState": "inactive"}
-        return {"Labels": [f"{GENERATION_LABEL}={self.member['generation']}"], "Swarm": state}
+        return {"Labels": [f"{GENERATION_LABEL}=a1"], "Swarm": state}
 
     def _init_swarm(self, **_: Any) -> None:
         self._join_swarm()

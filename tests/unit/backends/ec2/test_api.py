@@ -164,7 +164,7 @@ def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.Mon
 
 
 def member() -> Any:
-    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": {}, "generation": "a1"}
+    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": {}}
 
 
 def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:

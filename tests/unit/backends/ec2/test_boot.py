@@ -23,7 +23,7 @@ from tfdeploy.errors import BackendError, SpecError
 from tfdeploy.plan.plan import Plan, make_plan
 
 KIND = BootKind("m7i.large", "ami-0c", "subnet-0a")
-FIRST = BootFailure("i-0a", "a1", KIND, "did not boot: its boot script failed", "  line 7: mount")
+FIRST = BootFailure("i-0a", KIND, "did not boot: its boot script failed", "  line 7: mount")
 SECOND, THIRD = replace(FIRST, instance_id="i-0b"), replace(FIRST, instance_id="i-0c", reason="did not boot: lost")
 
 
@@ -75,7 +75,7 @@ def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goe
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
-FAILED = BootFailure("i-mnist-worker-m0", "a1b2", BootKind("m7i.large", "ami-0c", "subnet-0a"), "did not boot", "", 2)
+FAILED = BootFailure("i-mnist-worker-m0", BootKind("m7i.large", "ami-0c", "subnet-0a"), "did not boot", "", 2)
 
 
 def after_failures(*there: Instance, failed: BootFailure = FAILED, **args: Any) -> Plan:
@@ -93,7 +93,7 @@ def test_a_machine_whose_boot_failed_is_made_anew() -> None:
     made = after_failures(PS, WORKER)
     anew = "mnist-worker-m0: will be replaced (its boot failed (2 of 3))"
     assert told(made) == [f"{anew}; tasks that restart: worker-0"]
-    assert machines.planned_instance(made.machines[1]).generation != WORKER.generation
+    assert not machines.planned_instance(made.machines[1]).can_stay
     (line,) = told(after_failures(PS))
     assert line.startswith("mnist-worker-m0: will be created again (its boot failed (2 of 3)): m7i.large, ")
     assert told(after_failures(PS, replace(WORKER, instance_id="i-another"))) == []
@@ -134,7 +134,6 @@ MEMBER: boot.Member = {
     "instance_id": "i-0a",
     "address": "198.51.100.7",
     "private_ip": "172.31.0.9",
-    "generation": "a1",
     "is_manager": False,
     "kind": asdict(KIND),
     "labels": {},
@@ -155,7 +154,7 @@ def test_a_boot_that_fails_is_remembered_with_the_end_of_the_console() -> None:
         "mnist-worker-m0 was not ready: ssh timed out. The end of its console:\n  15\n"
     )
     tail = "\n".join(f"  {number}" for number in range(15, 40))
-    kept = BootFailure("i-0a", "a1", KIND, "was not ready: ssh timed out", tail)
+    kept = BootFailure("i-0a", KIND, "was not ready: ssh timed out", tail)
     assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": kept}
 
 
@@ -169,7 +168,7 @@ IDS = [f"i-{number}" for number in range(20)]
 
 
 def late_member(instance_id: str = IDS[0]) -> Any:
-    return {"machine": "mnist-worker-m0", "instance_id": instance_id, "kind": {}, "generation": "a1"}
+    return {"machine": "mnist-worker-m0", "instance_id": instance_id, "kind": {}}
 
 
 @dataclass

@@ -105,7 +105,6 @@ def launch(plan: Plan) -> list[str]:
         own = {
             **machines.tags(CLUSTER),
             model.MACHINE: machine.name,
-            model.GENERATION: planned.generation,
             model.ROLE: machine.role,
             model.IMAGE: planned.request.image,
             model.FILES: "new",

@@ -105,21 +105,11 @@ def test_a_task_stands_on_a_machine_that_was_made_for_its_job(args: dict[str, An
     assert {job for whose in jobs.values() for job in whose} == {task.job for task in made.tasks}
 
 
-def test_a_machine_that_stands_has_its_addresses_and_its_life() -> None:
+def test_a_machine_that_stands_has_its_addresses() -> None:
     stands = replace(PS, private_ip="172.31.0.9")
     made = machine("mnist-ps-m0", stands)
     assert (made.role, made.public_ip, made.address) == ("Master", "198.51.100.7", "172.31.0.9")
-    assert (machines.planned_instance(made).generation, machines.planned_instance(made).instance_id) == (
-        "a1b2",
-        "i-mnist-ps-m0",
-    )
-
-
-def test_each_machine_that_is_made_has_a_life_of_its_own() -> None:
-    lives = [
-        machines.planned_instance(one).generation for made in (plan(**PAIR), plan(**PAIR)) for one in made.machines
-    ]
-    assert len(set(lives)) == 4
+    assert machines.planned_instance(made).instance_id == "i-mnist-ps-m0"
 
 
 def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named() -> None:
@@ -245,9 +235,8 @@ def test_containers_mount_the_disks_of_their_machines() -> None:
     assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
 
 
-def test_a_machine_that_is_made_anew_begins_another_life() -> None:
+def test_a_machine_on_another_market_cannot_stay() -> None:
     stays, anew = (machine("mnist-ps-m0", one) for one in (PS, replace(PS, spot=True)))
-    assert machines.planned_instance(stays).generation == PS.generation != machines.planned_instance(anew).generation
     assert (machines.planned_instance(stays).can_stay, machines.planned_instance(anew).can_stay) == (True, False)
 
 

@@ -29,7 +29,6 @@ def member(number: int) -> Member:
         "instance_id": f"i-{number}",
         "address": f"198.51.100.{number}",
         "private_ip": f"10.0.0.{number}",
-        "generation": "a1",
         "is_manager": number == 0,
         "kind": {},
         "labels": {"pool": "workers", "number": str(number)},

@@ -62,7 +62,6 @@ class Member(TypedDict):
     address: str
     """Its address for ssh (`ssh.Host`)."""
     private_ip: str
-    generation: str
     is_manager: bool
     kind: dict[str, str]
     """`BootKind`."""
@@ -157,7 +156,7 @@ def stored_failure(cluster: ClusterRef, member: Member, previous: Collection[str
         if member["instance_id"] in previous:
             raise
         kind = BootKind(**member["kind"])
-        failure = BootFailure(member["instance_id"], member["generation"], kind, error.reason, error.console)
+        failure = BootFailure(member["instance_id"], kind, error.reason, error.console)
         _add_failure(cluster, member["machine"], failure)
         raise
 
@@ -190,7 +189,8 @@ def wait_until_ready(cluster: ClusterRef, member: Member, poll: InstancePoll, lo
             labels = engine.call(lambda api: api.info()).get("Labels") or []
         except Unreachable as error:
             return False, f"was not ready: {error}"
-        return f"{GENERATION_LABEL}={member['generation']}" in labels, "was not ready: its boot script is still running"
+        is_ready = any(label.startswith(f"{GENERATION_LABEL}=") for label in labels)
+        return is_ready, "was not ready: its boot script is still running"
 
     _wait(cluster, member, poll, check)
     _remove_failure(cluster, member["machine"])

@@ -1,6 +1,5 @@
 """From AWS's inventory to the machines of a plan, each with its `PlannedInstance`, and what the plan does to them."""
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +17,6 @@ from .model import Ec2Inventory, Instance, InstanceType, MachineRequest, Planned
 from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"
-_GENERATION_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +159,6 @@ def _planned_instance(
         inventory.subnet,
         # One that stays keeps its image, even if the parameter has another value by now.
         image_id=staying.image_id if staying else inventory.images[request.image],
-        generation=staying.generation if staying else secrets.token_hex(_GENERATION_BYTES),
         instance=instance,
         changes=tuple(changes),
         failed=failed,

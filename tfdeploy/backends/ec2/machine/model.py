@@ -14,8 +14,8 @@ PREFIX = "tfdeploy:"
 CLUSTER_ID, OWNER = f"{PREFIX}cluster-id", f"{PREFIX}owner"
 """The tags that identify a cluster, and who created it."""
 
-MACHINE, GENERATION, ROLE, IMAGE, FILES, DISKS, ACCESS = (
-    f"{PREFIX}{key}" for key in ("machine", "generation", "role", "image", "files", "disks", "access")
+MACHINE, ROLE, IMAGE, FILES, DISKS, ACCESS = (
+    f"{PREFIX}{key}" for key in ("machine", "role", "image", "files", "disks", "access")
 )
 """The tags that only instances have, beside those of all resources of a cluster."""
 
@@ -78,7 +78,6 @@ class Instance:
     state: str
     instance_type: str
     image_id: str
-    generation: str
     is_manager: bool
     subnet_id: str = ""
     public_ip: str = ""
@@ -128,8 +127,6 @@ class PlannedInstance:
     request: MachineRequest
     subnet: Subnet
     image_id: str
-    generation: str
-    """A random word. A new one makes Pulumi replace the instance."""
     instance: Instance | None
     """The existing instance."""
     changes: tuple[str, ...]
@@ -177,7 +174,6 @@ class BootFailure:
     """The last failed boot of a machine that has not become ready since."""
 
     instance_id: str
-    generation: str
     kind: BootKind
     reason: str
     console: str

@@ -13,7 +13,7 @@ import zlib
 from dataclasses import dataclass
 
 GENERATION_LABEL = "tfdeploy.generation"
-"""The engine's label with the generation of the machine."""
+"""The engine's label that the boot script sets last."""
 
 GPU = "gpu"
 """The name of GPUs as generic resources of the Swarm."""
@@ -177,6 +177,7 @@ class Boot:
 
     machine: str
     generation: str
+    """A random word: other user data makes Pulumi replace the machine."""
     user: str
     bridges: str
     """The address pool of its bridges."""
