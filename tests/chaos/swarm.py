@@ -15,7 +15,7 @@ from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.full_disk_end import END_SECONDS, STOP, end_run
 from tests.chaos.process_faults import CONTROLLER, PROCESSES, later, suspend_for
-from tests.chaos.record_disk import RecordDisk, fill_disk, find, release, remove_ended
+from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
 from tests.chaos.schedule import Kind, Step
 from tests.docker.project import DockerProject
 from tests.engine import daemon, images
@@ -23,6 +23,7 @@ from tests.engine.cli import DockerFailed
 from tests.waiting import until
 
 DIRECTIONS = (("INPUT",), ("OUTPUT",), ("INPUT", "OUTPUT"))
+SUPPLIES = ("secret", "config", "network")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class SwarmCluster(Cluster):
     COMMAND_SECONDS = 240.0
     END_SECONDS = 180.0
     POLL_SECONDS = 1.0
+
+    project: DockerProject
 
     def __init__(self, folder: Path, common: Shared, stack: str) -> None:
         project = DockerProject(folder, common.engine, common.image)
@@ -161,22 +164,36 @@ def remove_service(cluster: SwarmCluster, step: Step, running: Running | None) -
 
 
 def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """All services are removed by hand, and then the volume with the checkpoints, or with the record."""
+    """Services and containers are removed by hand, and the volume with the checkpoints, or with the record."""
     kind = "-train" if step.amount < 0.5 else "-record"
     names = [
         name for name in cluster.docker("volume", "ls", "--quiet", *cluster.filters()).split() if name.endswith(kind)
     ]
-    if not names or not (services := cluster.services()):
+    if not names or not cluster.services():
         return ""
     cluster.note("cut")
-    cluster.docker("service", "rm", *services)
     release(cluster)
-    # Docker before 23 keeps those that had ended before.
-    until(lambda: remove_ended(cluster.docker, *cluster.filters()), "the containers have ended", seconds=100)
+    cluster.project.remove_by_hand()
     with suppress(DockerFailed):
         cluster.docker("volume", "rm", *names)
         cluster.note("storage_lost")
     return f"removed {', '.join(names)}"
+
+
+def remove_supply(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
+    """Services and containers are removed by hand, and a secret, a config or a network, which the engine keeps until then."""
+    found = [
+        (kind, name)
+        for kind in SUPPLIES
+        for name in sorted(cluster.docker(kind, "ls", "--format", "{{.Name}}", *cluster.filters()).split())
+    ]
+    if not found:
+        return ""
+    kind, name = found[int(step.amount * len(found))]
+    cluster.note("cut")
+    cluster.project.remove_by_hand()
+    cluster.docker(kind, "rm", name)
+    return f"removed all services, and {kind} {name}"
 
 
 def cut_network(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
@@ -258,6 +275,7 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "remove_container": (Kind(weight=2, tasks=True), remove_container),
     "remove_service": (Kind(weight=2, tasks=True), remove_service),
     "remove_volume": (Kind(during=False), remove_volume),
+    "remove_supply": (Kind(weight=3, during=False), remove_supply),
     "cut_network": (Kind(weight=2, tasks=True, touches=False), cut_network),
     "disk_full": (Kind(weight=2, during=False, touches=False), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),

@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4690,
     "tfdeploy/cli": 6630,
-    "tests": 78145,
+    "tests": 78211,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,

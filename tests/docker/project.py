@@ -176,6 +176,19 @@ class DockerProject(Project):
         """The copy of the cluster's record in the user's state folder."""
         return RecordCopy(self.cluster).record
 
+    def remove_by_hand(self, *kinds: str) -> None:
+        """Remove the services with their containers, and all of these kinds, as somebody does who is in a hurry."""
+        self.docker("service", "rm", *self.left()["service"].split())
+        for kind in ("container", *kinds):
+            force = ["--force"] if kind == "container" else []
+
+            def gone(kind: str = kind, force: list[str] = force) -> bool:
+                with suppress(DockerFailed):  # the engine may be removing one
+                    self.docker(kind, "rm", *force, *self.left().get(kind, "").split())
+                return kind not in self.left()
+
+            until(gone, f"no {kind}")
+
     def assert_nothing_left(self) -> None:
         """Nothing on the engine has the project's labels."""
         assert self.left() == {}

@@ -1,11 +1,8 @@
 """Nothing is left on the engine, however it came to be left; what somebody removed by hand is no obstacle."""
 
-from contextlib import suppress
-
 import pytest
 
 from tests.docker.project import GATED, DockerProject
-from tests.engine.cli import DockerFailed
 from tests.waiting import until
 
 ENV = 'env={"COUNTER": __import__("os").environ["COUNTER"]}'
@@ -47,10 +44,10 @@ def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: 
     project.until_running("ps-0", "worker-0")
     project.until_counts({"ps-0": 1, "worker-0": 2})  # what was not removed was not started again
 
-    remove_by_hand(project, "network", "config", "secret")
+    project.remove_by_hand("network", "config", "secret")
     project.up("--refresh")
     project.until_running("ps-0", "worker-0")
-    remove_by_hand(project, "config", "secret")
+    project.remove_by_hand("config", "secret")
     project.destroy()
 
 
@@ -60,21 +57,8 @@ def test_what_runs_on_without_its_service_ends_with_the_cluster(project: DockerP
     project.up()
     project.until_running("ps-0", "worker-0")
     project.docker("service", "rm", *project.left()["service"].split())
+    until(lambda: not project.container("controller"), "the controller, which would stop them, has ended")
     project.destroy()
-
-
-def remove_by_hand(project: DockerProject, *kinds: str) -> None:
-    """Remove the services, and all of these kinds, as somebody does who is in a hurry."""
-    project.docker("service", "rm", *project.left()["service"].split())
-    for kind in ("container", *kinds):
-        force = ["--force"] if kind == "container" else []
-
-        def gone(kind: str = kind, force: list[str] = force) -> bool:
-            with suppress(DockerFailed):  # the engine may be removing one
-                project.docker(kind, "rm", *force, *project.left().get(kind, "").split())
-            return kind not in project.left()
-
-        until(gone, f"no {kind}")
 
 
 def test_an_engine_that_is_gone_is_forgotten_only_by_request(project: DockerProject) -> None:
