@@ -21,7 +21,6 @@ from .backends.load import load
 from .backends.stack_config import StackProvider, changed_inputs
 from .backends.state_values import plain_values
 from .errors import NotStarted
-from .plan.replacement import Replacement
 from .spec import environment
 from .spec.arg_reader import ArgReader
 
@@ -97,10 +96,10 @@ class CleanupProvider(NamedProvider):
         Pulumi deletes them only after the program has ended."""
         if news.get("replacement"):
             from .backends import move_record
-            from .backends import stopped_record as stopped_record
+            from .backends.move import Replacement
 
             replacement = Replacement.from_dict(plain_values(news["replacement"]))
-            stopped_record.take(news["cluster"], move_record.mover(news["cluster"]["backend"]), replacement)
+            move_record.bring_home(news["cluster"], replacement)
         _runner(news).delete_unlisted(news["cluster"], olds["token"], news["hostnames"])
         return UpdateResult({**news, "token": olds["token"]})
 
@@ -203,9 +202,8 @@ def _submit(props: RunProps) -> RunOutputs:
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     """Submit a run, with its record from another place."""
     from .backends import move_record
-    from .report.stored_progress import last_step
 
-    for sentence in move_record.import_record(props, last_step):
+    for sentence in move_record.bring_here(props):
         print(f"{props['cluster']['name']}: {sentence}.")
     outputs = _runner(props).submit_run(props)
     registry.confirm_move(props["cluster"])

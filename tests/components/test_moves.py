@@ -19,7 +19,6 @@ from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.move import MovedRunProps
 from tfdeploy.errors import BackendError
-from tfdeploy.report.stored_progress import last_step
 
 BEGINS = """
 found = sorted(path.relative_to(train).as_posix() for path in train.rglob("[!.]*") if path.is_file())
@@ -48,12 +47,12 @@ def trained(clusters: Callable[[str], Standing], saves: str, **args: object) -> 
 
 
 def props(former: Standing, new: Standing) -> MovedRunProps:
-    return cast(MovedRunProps, {**new.run_props(), "moved_from": [former.cluster]})
+    return cast(MovedRunProps, {**new.run_props(), "moved_from": [former.cluster], "returns": False})
 
 
 def move(former: Standing, new: Standing) -> None:
     """What the provider of the run does."""
-    move_record.import_record(props(former, new), last_step)
+    move_record.bring_here(props(former, new))
     BACKEND.runner.submit_run(new.run_props())
 
 
@@ -70,8 +69,7 @@ def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[S
     assert run.spec.train_dir.startswith(str(new.places.train))
     assert not (new.places.train / run.spec.id / ".tfdeploy-restore").exists()
     assert former.job().result is not None
-    moved = [event for event in new.events() if event.kind == events.RUN_MOVED]
-    assert [event.count for event in moved] == [5]
+    assert [event.kind for event in new.events()].count(events.RECORD_RESTORED) == 1
     said = BACKEND.runner.delete_all(former.cluster, TOKEN, {"volumes": False, "record": False, "is_elsewhere": True})
     assert said.startswith("the checkpoints are stored in "), "the record is at the new place"
 
@@ -138,7 +136,7 @@ def test_a_run_with_nothing_to_continue_from_moves_only_if_the_user_says_so(
 
 def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple[Standing, Standing]) -> None:
     former, new = places
-    move_record.import_record(props(former, new), last_step)
+    move_record.bring_here(props(former, new))
     folder, controller, run = new.folder / "train", f"{UNIX}{new.places.controller_socket}", new.plan.run.id
     (folder / ".tfdeploy-restore").mkdir(parents=True)
     (folder / ".tfdeploy-restore/model.ckpt-4.index").touch()

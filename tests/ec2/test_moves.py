@@ -57,16 +57,6 @@ class TravellingProject(Moving, Ec2Project):
         }
         Project.write(self, ", ".join([*(f"{name}={value!r}" for name, value in groups.items()), arguments]), *rest)
 
-    def observed_steps(self, backend: str) -> list[int]:
-        """The steps in the worker's output, once the copy of the record is up to date."""
-        self.shown()
-        return self.steps_at(backend)
-
-    def trains_on(self, backend: str) -> None:
-        """Wait for ten more steps than now."""
-        step = max(self.observed_steps(backend), default=0) + 10
-        until(lambda: self.observed_steps(backend)[-1] > step, f"step {step} on {backend}")
-
     def tfdeploy(self, *arguments: str) -> bytes:
         """What a command prints."""
         code, printed, err = Verbs(self.program, self.env).call(*arguments)

@@ -35,6 +35,14 @@ while step < 100000:
 """
 """Saves a checkpoint every five steps, as TensorFlow does: with absolute paths."""
 
+FAILS_ELSEWHERE = f"""\
+import os
+if "/clusters/" not in os.environ["TFDEPLOY_TRAIN_DIR"]:
+    print("this machine is too small", flush=True)
+    raise SystemExit(3)
+{TRAINS}"""
+"""Trains on `local` only."""
+
 ARGUMENTS = 'command=["python", "train.py"], code="code", workers=1, wait="1"'
 
 
@@ -87,6 +95,16 @@ class Moving(Project):
         """Wait for this step, which has a checkpoint if it is a multiple of five."""
         until(lambda: max(self.steps_at(backend), default=0) > step, f"step {step} on {backend}")
 
+    def trains_on(self, backend: str) -> None:
+        """Wait for ten more steps than now."""
+
+        def observed() -> int:
+            self.shown()  # it brings the copy of the record up to date
+            return max(self.steps_at(backend), default=0)
+
+        step = observed() + 10
+        until(lambda: observed() > step, f"step {step} on {backend}")
+
     def listed(self, command: str) -> list[dict[str, Any]]:
         """What a command lists of the cluster as JSON."""
         code, out, err = Verbs(self.program, self.env).call(command, "--json", "--cluster", "test")
@@ -117,6 +135,14 @@ class MovingProject(Moving):
 def continued_at(lines: list[str]) -> list[int]:
     """The step that each start of the program has begun at."""
     return [int(match[1]) for line in lines if (match := re.match(r"continues at step (\d+)", line))]
+
+
+def assert_goes_on(updated: Call, backend: str, lines: list[str]) -> None:
+    """The update names the first step that it has observed at the new place."""
+    match = re.search(rf"test: the run continues at step ([\d,]+) on {backend}\.", updated.output)
+    assert match, updated.output
+    last = max(int(match[1]) for line in lines if (match := re.match(r"step (\d+)", line)))
+    assert continued_at(lines)[-1] <= int(match[1].replace(",", "")) <= last
 
 
 def assert_continuous(lines: list[str], last: int = 0) -> None:

@@ -47,7 +47,8 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
         monkeypatch.setattr(moves, "_run_at", lambda _: there)
         asked = spec(**{"workers": 1, "backend": "docker", **args})
         resolved = inventory(asked, run=own)
-        move = moves.move_of(asked, StoredCluster(Identity(ID, OWNER), (LOCAL,)), lambda: ["mnist"])
+        places = (LOCAL, DOCKER) if own else (LOCAL,)
+        move = moves.move_of(asked, StoredCluster(Identity(ID, OWNER), places), lambda: ["mnist"])
         return moves.described(move, asked, make_plan(asked, resolved), resolved).lines
 
     return described

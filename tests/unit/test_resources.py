@@ -57,8 +57,8 @@ class Runner:
         self.calls.append("submit")
         return {"submitted_at": "now"}
 
-    def import_record(self, *_: Any) -> list[str]:
-        self.calls.append("import")
+    def bring_here(self, *_: Any) -> list[str]:
+        self.calls.append("bring")
         return []
 
     def stop_run(self, props: Any) -> None:
@@ -82,9 +82,9 @@ def props(**args: Any) -> dict[str, Any]:
 
 def test_a_run_that_moves_is_submitted_after_its_record(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     run = props(code="code")
-    monkeypatch.setattr(move_record, "import_record", runner.import_record)
+    monkeypatch.setattr(move_record, "bring_here", runner.bring_here)
     RunProvider().update("", run, {**run, "moved_from": [cluster_ref()]})
-    assert runner.calls == ["import", "submit"]
+    assert runner.calls == ["bring", "submit"]
 
 
 def test_another_run_alone_changes_no_task() -> None:

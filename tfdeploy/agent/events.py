@@ -7,7 +7,7 @@ from .json_data import SparseJsonData
 from .run_state import RunResult, TaskExit
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
-RUN_MOVED, RECORD_RESTORED = "run_moved", "record_restored"
+RECORD_RESTORED = "record_restored"
 STEPS_STOPPED, STEPS_CONTINUED = "steps_stopped", "steps_continued"
 LAUNCHER_REGISTERED, LAUNCHER_REUSED, LAUNCHER_LOST = "launcher_registered", "launcher_reused", "launcher_lost"
 BARRIER_PASSED, ADDRESS_CHANGED, TASKS_CHANGED = "barrier_passed", "address_changed", "tasks_changed"
@@ -63,10 +63,6 @@ class Event(SparseJsonData):
     result: Optional[RunResult] = None
     count: int = 0
     """How many bytes, or entries of the record."""
-    origin: str = ""
-    """The backend that a run has moved from."""
-    place: str = ""
-    """The backend that it has moved to."""
     artifacts: List[str] = field(default_factory=list)
     """The names of artifacts; for `artifacts_removed`, the runs that they were of."""
     commands: List[str] = field(default_factory=list)

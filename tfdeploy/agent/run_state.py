@@ -268,10 +268,10 @@ class RunState(JsonData):
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
     moves: int = 0
-    """How many times its record had moved to another backend when it was submitted last. Of two records of one cluster, the one with
-    more moves of its current run is newer."""
-    arrived_from: str = ""
-    """The backend that its record was imported from, also its own after machines were replaced, until the run is submitted here."""
+    """How many times the record was given to a controller at another place. Of two records of one cluster, the one with more moves of
+    its current run is newer."""
+    has_arrived: bool = False
+    """Whether the record has come from another place, or from machines that were replaced, and the run was not submitted since."""
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at
@@ -341,12 +341,7 @@ class RunState(JsonData):
         return run
 
 
-def moves_after(current: Optional[RunState]) -> int:
-    """`RunState.moves` of the run that is submitted after the current one of the record."""
-    return current.moves + (1 if current.arrived_from else 0) if current else 0
-
-
 def continues(run: RunState) -> bool:
-    """Whether a submission continues this run although it was stopped: its record has arrived from another backend, or it was
-    stopped only to be moved."""
-    return bool(run.arrived_from) or (run.result is not None and run.result.cause == MOVED)
+    """Whether a submission continues this run although it was stopped: its record has arrived from another place, or it was stopped
+    only to be moved."""
+    return run.has_arrived or (run.result is not None and run.result.cause == MOVED)

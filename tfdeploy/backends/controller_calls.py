@@ -18,8 +18,7 @@ from ..errors import BackendError, Unreachable
 from ..paths import output_files
 from .base import RunProps
 
-if TYPE_CHECKING:  # commands that only read import no record to write
-    from ..agent.record.record_import import ImportRequest
+if TYPE_CHECKING:
     from ..agent.task_dump import TaskDump
 
 _POLL_SECONDS = 0.05
@@ -204,13 +203,20 @@ def await_controller(controller: ControllerApi, name: str, seconds: float = _CON
     wait_for(lambda: controller.json("GET", "/stopped"), f"the controller of {name} did not respond", seconds)
 
 
-def finish_import(controller: ControllerApi, request: "ImportRequest") -> None:
-    """Have the controller replace its record by what was sent. For many GiB that takes longer than a call: then wait for it.
+def give_record(
+    controller: ControllerApi, folder: Path, copied_at: float, is_moved: bool = False, returns: bool = False
+) -> None:
+    """Give the record in a folder to a controller that has none (see `ImportRequest`). For many GiB that takes longer than a call: then
+    wait for it.
 
     Raises:
         BackendError: it is not done in `_IMPORT_SECONDS`.
-        CallError: the controller refuses it.
+        OSError, CallError: a file cannot be read; the controller refuses it.
     """
+    from ..agent.record import record_import  # commands that only read import no record to write
+
+    sha256 = record_import.send(folder, controller.call)
+    request = record_import.ImportRequest(sha256, copied_at, is_moved, returns)
     try:
         controller.json("POST", "/import", request.to_dict())
     except OSError as error:

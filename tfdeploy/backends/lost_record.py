@@ -8,11 +8,9 @@ from pathlib import Path
 
 from ..agent.control import reconcile
 from ..agent.launch.program import Program
-from ..agent.record import record_import
 from ..agent.record.log_lines import NAMES, Log
 from ..agent.record.record import Record
 from ..agent.record.record_files import PART, RecordList
-from ..agent.record.record_import import ImportRequest
 from ..agent.run_state import RunState
 from ..agent.sync import LauncherReport
 from ..agent.transport.rpc import CallError
@@ -41,8 +39,7 @@ def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> s
         if RecordList.from_dict(controller.json("POST", "/files", {"runs": []})).runs:
             return ""
         lost_at = copy.record.last_alive() or run.submitted_at
-        digest = record_import.send(copy.folder, controller.call)
-        controller_calls.finish_import(controller, ImportRequest(digest, "", "", lost_at=lost_at))
+        controller_calls.give_record(controller, copy.folder, lost_at)
     except (OSError, CallError, ValueError) as error:
         raise BackendError(f"{cluster['name']}: the record in {copy.folder} could not be restored: {error}") from None
     return f"the controller has no record: it gets that of {moment(lost_at)}, which was copied from its predecessor"

@@ -1,22 +1,29 @@
-"""The record of a run that moves: the run is stopped where it was, and its record is imported here."""
+"""The way of a record when its run moves: the run is stopped, its record and newest checkpoint come to this computer and are checked,
+and a controller without a record is given the copy.
 
-from collections.abc import Callable, Sequence
+Nothing is deleted where the run was. Each step can be repeated: the next update begins with the newest record again.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..agent.record import record_import
+from ..agent.control.move import arrive
+from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.record import ViewRequest
-from ..agent.record.record_import import ImportRequest
-from ..agent.run_state import RunState, moves_after
+from ..agent.run_state import MOVED, RunState, continues
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
 from . import controller_calls
 from .base import ClusterRef
 from .controller_calls import ControllerApi
 from .load import load
-from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
+from .move import MovedRunProps, Replacement, RunMover, StoppedRun, begins_again, missing_checkpoint
+from .record_copy import RecordCopy
 
-LastStep = Callable[[StoppedRun], int]
-"""The last step that the current run of a record has logged; 0 for none."""
+_STOP_SECONDS = 60.0
+
+_ANOTHER = "another"
+"""No run has this id: another one is submitted, which needs no checkpoint of this one."""
 
 
 @dataclass(frozen=True)
@@ -26,42 +33,6 @@ class _Source:
     cluster: ClusterRef
     stopped: StoppedRun
     run: RunState
-
-
-def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
-    """Stop the run at its other places, and import the newest record that one of them has into the controller here, unless its own is
-    newer. What a user should know of it, in sentences.
-
-    Raises:
-        BackendError: the record is at none of these places, or cannot be imported. The run is stopped then, and can be continued where
-            it was.
-    """
-    cluster = props["cluster"]
-    with mover(cluster["backend"]).responding_controller(props) as controller:
-        own = controller_calls.view(controller, ViewRequest()).run_state
-        sources = _stopped(props["moved_from"])
-        newest = max(sources, key=lambda source: moves_after(source.run), default=None)
-        if newest is None:
-            if own is None:
-                places = ", ".join(f"{former['backend']} ({former['home']})" for former in props["moved_from"])
-                raise BackendError(f"{cluster['name']}: no place has the record of the run: {places}")
-            return []
-        if own is not None and own.moves >= newest.run.moves:
-            return []
-        if own is not None:
-            controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
-        missing = missing_checkpoint(newest.stopped, newest.run, _continued(props, newest.run))
-        if missing:
-            back = f"pulumi config set tfdeploy:backend {newest.cluster['backend']} && pulumi up --refresh"
-            raise BackendError(
-                f"{cluster['name']}: the run cannot continue on {cluster['backend']}: {missing}. It is stopped. To continue it "
-                f"where it was: {back}"
-            )
-        _send(controller, newest, cluster, last_step(newest.stopped))
-    return [] if newest.stopped.is_current else [_stale(newest, props["run"]["id"])]
-
-
-_STOP_SECONDS = 60.0
 
 
 def mover(backend: str) -> RunMover:
@@ -78,10 +49,33 @@ def mover(backend: str) -> RunMover:
     return runner
 
 
-def _continued(props: MovedRunProps, run: RunState) -> str:
-    """The id of the run that is submitted; of this one, if that resumes it."""
-    submitted = props["run"]
-    return run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
+def bring_here(props: MovedRunProps) -> list[str]:
+    """Stop the run at its other places, and give the newest record that one of them has to the controller here, unless its own is
+    newer. What a user should know of it, in sentences.
+
+    Raises:
+        BackendError: the record is at none of these places, or cannot be given. The run is stopped then, and can be continued where it
+            was.
+    """
+    cluster = props["cluster"]
+    with mover(cluster["backend"]).responding_controller(props) as controller:
+        own = controller_calls.view(controller, ViewRequest()).run_state
+        newest = max(_stopped(props["moved_from"]), key=lambda source: source.run.moves, default=None)
+        if newest is None and own is None:
+            places = ", ".join(f"{former['backend']} ({former['home']})" for former in props["moved_from"])
+            raise BackendError(f"{cluster['name']}: no place has the record of the run: {places}")
+        if newest is None or (own is not None and own.moves >= newest.run.moves):
+            return []
+        _check_source(props, newest)
+        try:
+            said = _empty(controller, cluster, own, newest) if own is not None else []
+            returns = props["returns"] and props["run"]["id"] == newest.run.spec.id
+            copied_at = newest.stopped.record.last_alive()
+            controller_calls.give_record(controller, newest.stopped.folder, copied_at, True, returns)
+        except (OSError, CallError) as error:
+            where = f"the record of {newest.cluster['backend']} could not be moved to {cluster['backend']}"
+            raise BackendError(f"{cluster['name']}: {where}: {error}") from None
+    return said if newest.stopped.is_current else [*said, _stale(newest, props["run"]["id"])]
 
 
 def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
@@ -95,16 +89,32 @@ def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
     return sources
 
 
-def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: int) -> None:
-    """Import a record. The controller checks it as a whole."""
-    try:
-        digest = record_import.send(source.stopped.folder, controller.call)
-        request = ImportRequest(digest, source.cluster["backend"], target["backend"], step)
-        controller_calls.finish_import(controller, request)
-    except (OSError, CallError) as error:
+def _check_source(props: MovedRunProps, source: _Source) -> None:
+    """Refuse a run that could not continue here. The one that is submitted may resume it."""
+    submitted, run, name = props["run"], source.run, props["cluster"]["name"]
+    run_id = run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
+    missing = missing_checkpoint(source.stopped, run, run_id)
+    if missing:
+        back = f"pulumi config set tfdeploy:backend {source.cluster['backend']} && pulumi up --refresh"
         raise BackendError(
-            f"{target['name']}: the record of {source.cluster['backend']} could not be moved to {target['backend']}: {error}"
-        ) from None
+            f"{name}: the run cannot continue on {props['cluster']['backend']}: {missing}. It is stopped. To continue it where it "
+            f"was: {back}"
+        )
+
+
+def _empty(controller: ControllerApi, cluster: ClusterRef, own: RunState, newest: _Source) -> list[str]:
+    """Empty the record that the run has left here when it moved away. If the newest one may not have all of it, it is retained: where,
+    in a sentence."""
+    controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
+    retained = ""
+    if not newest.stopped.is_current:
+        copy = RecordCopy(cluster)
+        if not copy.download(controller):
+            raise BackendError(f"{cluster['name']}: the controller does not respond. Run `pulumi up` again")
+        retained = copy.retire({"volumes": False, "record": True})
+    body = {"record_id": newest.stopped.record.record_id(), "moves": newest.run.moves}
+    controller.json("POST", "/empty", body)
+    return [retained] if retained else []
 
 
 def _stale(source: _Source, submitted: str) -> str:
@@ -114,3 +124,49 @@ def _stale(source: _Source, submitted: str) -> str:
         f"the controller on {source.cluster['backend']} does not respond: the run continues from the copy of its record on this "
         f"computer{begins}. If it still runs there, it is not stopped"
     )
+
+
+def bring_home(cluster: ClusterRef, replacement: Replacement) -> None:
+    """Stop the run before machines are replaced, and bring its whole record here, with its newest checkpoint unless the new machines
+    see that anyway. The next controller is given the copy as the successor of one that was lost (`lost_record`).
+
+    Raises:
+        BackendError: something is missing. Then no machine may be replaced; the run is stopped, and can be continued.
+    """
+    stopped = mover(cluster["backend"]).stop_to_move(cluster)
+    run = stopped.record.current()
+    if not stopped.is_current and not _was_brought(run):
+        raise _refusal(
+            cluster,
+            "the controller does not respond, so that its record and the newest checkpoint cannot be copied",
+            "Run `pulumi up` without the change first. If the manager's machine is broken, terminate it: then `pulumi up` "
+            "creates another one, and what its disk has since the last upload is lost",
+        )
+    if run is not None:
+        _check_copy(cluster, StoppedRun(stopped.folder, is_current=True), run, replacement)
+        if continues(run) and not replacement.keeps_train_dir:
+            # The same folder may have an older checkpoint, where machines return to a volume of the user's.
+            arrive(run)
+            RecordCopy(cluster).record.save_other(run)
+
+
+def _was_brought(run: RunState | None) -> bool:
+    """Whether an earlier update has stopped the run and copied its record, and no controller has continued it since."""
+    return run is not None and run.result is not None and run.result.cause == MOVED
+
+
+def _check_copy(cluster: ClusterRef, copy: StoppedRun, run: RunState, replacement: Replacement) -> None:
+    """Check that the copy is whole."""
+    if run.result is None:
+        raise _refusal(cluster, "the copy of its record is not complete", "Run `pulumi up` again")
+    submitted = "" if replacement.continues else _ANOTHER
+    missing = "" if replacement.keeps_train_dir else missing_checkpoint(copy, run, submitted)
+    artifacts = stored_artifacts(copy.record.run_folder(run.spec.id))[0]
+    partial = ", ".join(artifact.name for artifact in artifacts if not artifact.is_complete)
+    missing = missing or (f"of {partial} only a part could be copied to this computer" if partial else "")
+    if missing:
+        raise _refusal(cluster, missing, "To continue it as it was, undo the change and run `pulumi up --refresh`")
+
+
+def _refusal(cluster: ClusterRef, problem: str, remedy: str) -> BackendError:
+    return BackendError(f"{cluster['name']}: no machine is replaced: {problem}. The run may be stopped. {remedy}")

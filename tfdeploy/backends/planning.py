@@ -14,10 +14,10 @@ if TYPE_CHECKING:  # a backend is loaded by the command too, which needs neither
     from ..plan.change import Change
     from ..plan.inventory import Inventory
     from ..plan.plan import Plan
-    from ..plan.replacement import Replacement
     from ..plan.retained_data import RetainedData
     from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec
+    from .move import Replacement
 
 InventoryT = TypeVar("InventoryT", bound="Inventory")
 """What a backend reports that exists: a subclass of `Inventory` has what only its own planner reads."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..agent.run_state import FAILED, STOPPED, RunState, continues, moves_after
+from ..agent.run_state import FAILED, STOPPED, RunState
 from ..backends.base import ClusterRef
 from ..backends.load import load
 from ..errors import SpecError
@@ -30,6 +30,11 @@ class Move:
     def clusters(self) -> list[ClusterRef]:
         """The cluster at the places that its run leaves."""
         return [place.cluster for place in self.origins]
+
+    @property
+    def returns(self) -> bool:
+        """Whether the run was here before, and what it has left here is not deleted: it has not trained where it moved to."""
+        return self.here is not None and "run" in self.here.resources
 
     @property
     def token(self) -> str:
@@ -65,7 +70,7 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
         return move
     runs = [(place, _run_at(place)) for place in move.origins]
     recorded = [(place, run) for place, run in runs if run is not None]
-    newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
+    newest = max(recorded, key=lambda item: item[1].moves, default=None)
     if newest is None and inventory.run is None and any("run" in place.resources for place in move.origins):
         wrong = f"the record of its run is on {_names(move)}, which this computer cannot read"
         raise SpecError(
@@ -74,9 +79,8 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
     if newest is None or (inventory.run is not None and inventory.run.moves >= newest[1].moves):
         sentence = f"the run continues on {spec.backend}, which has its newest record"
     else:
-        returns = inventory.run is not None and continues(inventory.run)
-        _refuse(spec, plan, inventory, *newest, returns)
-        sentence = _sentence(spec, plan, *newest, returns)
+        _refuse(spec, plan, inventory, *newest, move.returns)
+        sentence = _sentence(spec, plan, *newest, move.returns)
     origin = move.origins[0].cluster["backend"]
     retained = "except checkpoints that `pulumi destroy` keeps"
     deleted = f"{sentence}; what is on {_names(move)} is deleted when it trains on {spec.backend}, {retained}"

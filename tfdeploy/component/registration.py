@@ -355,8 +355,9 @@ def _container(settings: JsonData | None) -> Any:
 def _run_props(
     declaration: Declaration, token: pulumi.Output[str], dependencies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The inputs of the run: `backends.base.RunProps`, with outputs among the values."""
-    bundle = declaration.bundle
+    """The inputs of the run: `backends.base.RunProps`, or `backends.move.MovedRunProps`, with outputs among the values."""
+    bundle, move = declaration.bundle, declaration.move
+    moves = move.origins or declaration.rendered.replacement
     return {
         "cluster": declaration.cluster,
         "token": token,
@@ -366,11 +367,5 @@ def _run_props(
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),
         "container": _container(declaration.rendered.controller),
         "dependencies": dependencies.get(declaration.spec.jobs[0].name, {}),
-        **_moved_props(declaration),
+        **({"moved_from": move.clusters, "returns": move.returns} if moves else {}),
     }
-
-
-def _moved_props(declaration: Declaration) -> dict[str, Any]:
-    """Where the run has a newer record (`backends.move.MovedRunProps`)."""
-    origins = declaration.move.clusters
-    return {"moved_from": origins} if origins or declaration.rendered.replacement else {}

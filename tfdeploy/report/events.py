@@ -107,8 +107,7 @@ def describe(event: Event) -> tuple[str, str]:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
     names, stored = ", ".join(event.tasks), named(event.artifacts, _NAMED)
     words = {
-        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", _at_step(event.count)),
-        events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
+        events.RECORD_RESTORED: ("record restored", f"its copy is {text_of_seconds(event.delay)} old"),
         events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", ""),
         events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
@@ -146,10 +145,6 @@ def describe(event: Event) -> tuple[str, str]:
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
-
-
-def _at_step(step: int) -> str:
-    return f"it was at step {step:,}" if step else ""
 
 
 def _lost(event: Event) -> str:

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..agent.control.end_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from .progress import LEADERS, Progress, read_progress
-
-if TYPE_CHECKING:  # most callers move no run
-    from ..backends.move import StoppedRun
 
 _LAST_LINES = 1000
 """So many last lines of a task are read for its progress."""
@@ -22,14 +18,6 @@ def speed(record: Record, state: RunState) -> float | None:
     names = [name for name in dict.fromkeys([*deciding[:1], *LEADERS]) if name in state.tasks]
     rates = (progress.rate for progress in stored_progress(record, state.spec.id, names))
     return next((rate for rate in rates if rate is not None), None)
-
-
-def last_step(stopped: "StoppedRun") -> int:
-    """The last step that the current run of a record has logged; 0 for none."""
-    run = stopped.record.current()
-    names = [task.hostname for task in deciding_tasks(run)] if run else []
-    steps = (progress.step for progress in stored_progress(stopped.record, run.spec.id if run else "", names))
-    return next((int(step) for step in steps if step is not None), 0)
 
 
 def stored_progress(

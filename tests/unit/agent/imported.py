@@ -1,6 +1,7 @@
 """Records that are imported, and the calls that do it."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,9 +56,9 @@ def call_of(record: Record) -> Callable[[str, str, bytes], bytes]:
     return call
 
 
-def sent(controller: Controller, record: Record, origin: str = "local") -> ImportRequest:
+def sent(controller: Controller, record: Record, is_moved: bool = True) -> ImportRequest:
     """Send a record; the request that ends the import."""
-    return ImportRequest(record_import.send(record.folder, call_of(controller.record)), origin, "docker", 4200)
+    return ImportRequest(record_import.send(record.folder, call_of(controller.record)), time.time(), is_moved)
 
 
 def checkpoint(folder: Path, run: RunState, step: int, has_data: bool = True) -> Record:

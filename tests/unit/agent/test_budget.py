@@ -92,7 +92,7 @@ def test_of_a_run_that_arrives_its_former_machines_cost_nothing_after_its_last_s
     job.come()
     seen = max(task.seen for task in job.job.tasks.values())
     until = spent(job.job, seen)
-    move.arrive(job.job, "ec2")
+    move.arrive(job.job)
     assert until > 0
     assert spent(job.job, job.now + 1000 * HOUR) == until
 

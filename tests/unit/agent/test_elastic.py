@@ -284,7 +284,7 @@ def test_a_run_that_moves_starts_once_with_the_addresses_of_its_new_place() -> N
     made.note(stop_run(made.job, made.now, to_move=True))
     made.settle()
     made.launchers.clear()
-    move.arrive(made.job, "local")
+    move.arrive(made.job)
     move.continue_run(made.job, made.now)
     made.come("ps-0")
     for index in range(3):

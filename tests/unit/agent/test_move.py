@@ -23,7 +23,6 @@ from tfdeploy.agent.run_state import (
     RunState,
     TaskExit,
     continues,
-    moves_after,
 )
 
 SPEC = plan(ps=1, workers=2).run
@@ -76,28 +75,21 @@ def test_only_what_was_stopped_to_be_moved_continues_without_a_move() -> None:
     assert not continues(run)
     reconcile.stop_run(run, 10.0)
     assert not continues(run), "the user has stopped it"
-    move.arrive(run, "local")
+    move.arrive(run)
     assert continues(run), "the user has moved it after that"
 
 
 def test_tasks_begin_again_with_the_next_attempt() -> None:
     run = stopped_run()
-    move.arrive(run, "local")
+    move.arrive(run)
     move.continue_run(run, 20.0)
     assert run.result is None
     assert not run.stop_requested
-    assert (run.stopped_at, run.address_book, run.uploads, run.arrived_from) == (0.0, {}, {}, "")
+    assert (run.stopped_at, run.address_book, run.uploads, run.has_arrived) == (0.0, {}, {}, False)
     assert [(task.state, task.attempt) for task in run.tasks.values()] == [(STARTING, 4), (STARTING, 4), (SCHEDULED, 1)]
     for task in run.tasks.values():
         assert (task.machine, task.host, task.port, task.ready, task.seen) == ("", "", 0, False, 0.0)
         assert (task.failures, task.losses, task.exit) == (0, 0, None)
-
-
-def test_the_number_of_moves_grows_when_the_run_is_submitted_at_the_new_place() -> None:
-    run = stopped_run()
-    assert moves_after(None) == moves_after(run) == 0
-    move.arrive(run, "local")
-    assert moves_after(run) == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +120,7 @@ def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one
     (tmp_path / "used/run/checkpoint").touch()
     record = Record(tmp_path / "record")
     run = RunState(replace(SPEC, train_dir=former.format(tmp=tmp_path), restored_run=SPEC.id), 1.0)
-    move.arrive(run, "local")
+    move.arrive(run)
     record.save(run)
     spec = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
     again = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
@@ -140,7 +132,7 @@ def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one
 
 def test_a_run_that_resumes_an_arrived_one_gets_its_folder_and_its_artifacts(tmp_path: Path) -> None:
     record = Record(tmp_path / "record")
-    record.save(RunState(replace(SPEC, train_dir="/former/run"), 1.0, arrived_from="local"))
+    record.save(RunState(replace(SPEC, train_dir="/former/run"), 1.0, has_arrived=True))
     other = replace(SPEC, id="another", resume_from=SPEC.id, train_dir=str(tmp_path / "train"))
     assert move.claim_train_dir(record, other, 0).restored_run == SPEC.id
     earlier = record.load(SPEC.id)

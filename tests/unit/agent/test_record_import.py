@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
 from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
+from tfdeploy.agent.sync import NOTHING, LauncherReport
 
 
 @pytest.fixture
@@ -47,22 +49,23 @@ def test_a_record_arrives_with_its_logs_events_and_artifacts(
     assert here.log(run_id, "worker-0").streams["stdout"].read(0, 100) == b"step 1\n"
     assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
     assert not (here.run_folder(run_id) / "metrics.json").exists(), "observers read the logs again"
-    submitted, moved = here.events(run_id)
-    assert submitted.kind == events.RUN_SUBMITTED
-    assert (moved.kind, moved.origin, moved.place, moved.count) == (events.RUN_MOVED, "local", "docker", 4200)
+    assert [event.kind for event in here.events(run_id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
     assert not (tmp_path / "here/import").exists()
 
 
 def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path: Path, controller: Controller) -> None:
     controller.finish_import(sent(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))))
-    assert controller.view(ViewRequest()).run_state is None, "launchers get nothing to do before it is submitted"
     again = Controller(Record(tmp_path / "here"))
-    assert again.view(ViewRequest()).run_state is None, "nor from a controller that was killed"
+    for each in (controller, again):
+        assert each.sync(LauncherReport("worker-0", "an-instance")).action == NOTHING, "before it is submitted"
+        seen = each.view(ViewRequest()).run_state
+        assert seen is not None
+        assert (seen.moves, seen.has_arrived) == (1, True), "the next update knows that it has the newest record"
     accepted = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     assert (accepted["decided"], accepted["train_dir"]) == (False, str(tmp_path / "train/run"))
     run = Record(tmp_path / "here").current()
     assert run is not None
-    assert (run.moves, run.arrived_from, run.result) == (1, "", None)
+    assert (run.moves, run.has_arrived, run.result) == (1, False, None)
     assert run.spec.restored_run == SPEC.id
     later = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     assert later["train_dir"] == accepted["train_dir"]
@@ -115,62 +118,49 @@ def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "same_record", "is_accepted"),
+    ("here", "moves", "is_same_record", "refusal"),
     [
-        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=1), True, True),
-        (run_state(RunResult(STOPPED, STOP_REQUESTED, 2.0)), run_state(moves=1), True, True),
-        (run_state(), run_state(moves=1), True, False),
-        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=0), True, False),
-        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=1), False, False),
+        (run_state(RunResult(STOPPED, MOVED, 2.0)), 1, True, ""),
+        (run_state(RunResult(SUCCEEDED, "", 2.0)), 1, True, ""),
+        (run_state(), 1, True, "has not moved away"),
+        (run_state(RunResult(STOPPED, MOVED, 2.0), moves=1), 1, True, "has not moved away"),
+        (run_state(RunResult(STOPPED, MOVED, 2.0)), 1, False, "is another one"),
     ],
-    ids=["it has moved on", "stopped by the user before", "it runs here", "not newer", "another record"],
+    ids=["it has moved on", "finished", "it runs here", "it is the newest", "another cluster"],
 )
-def test_a_record_with_runs_is_replaced_only_by_its_continuation(
-    tmp_path: Path, here: RunState, there: RunState, same_record: bool, is_accepted: bool
+def test_only_the_record_of_a_run_that_has_moved_away_is_emptied(
+    tmp_path: Path, here: RunState, moves: int, is_same_record: bool, refusal: str
 ) -> None:
     mine = recorded(tmp_path / "here", here)
-    theirs = recorded(tmp_path / "there", there)
-    if same_record:
-        theirs.set_record_id(mine.record_id())
-    controller = Controller(Record(tmp_path / "here"))
-    request = sent(controller, theirs)
-    if is_accepted:
-        controller.finish_import(request)
-        controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
-        now = Record(tmp_path / "here").current()
-        assert now is not None
-        assert now.moves == 2
-        return
-    with pytest.raises(RunRefused):
-        controller.finish_import(request)
-    assert Record(tmp_path / "here").events(SPEC.id)[0].kind == events.RUN_SUBMITTED
-
-
-def test_a_run_that_failed_elsewhere_goes_back_and_continues(tmp_path: Path) -> None:
-    mine = recorded(tmp_path / "here", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    theirs = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
+    theirs = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 3.0), moves=moves))
     theirs.set_record_id(mine.record_id())
     controller = Controller(Record(tmp_path / "here"))
-    controller.finish_import(sent(controller, theirs))
-    assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
+    request = sent(controller, theirs)
+    with pytest.raises(RunRefused, match="has runs already"):
+        controller.finish_import(request)
+    record_id = mine.record_id() if is_same_record else "another"
+    with nullcontext() if not refusal else pytest.raises(RunRefused, match=refusal):
+        controller.empty(record_id, moves)
+    if refusal:
+        assert Record(tmp_path / "here").events(SPEC.id)[0].kind == events.RUN_SUBMITTED
+        return
+    assert Record(tmp_path / "here").runs() == []
+    assert controller.view(ViewRequest()).run_state is None
+    controller.empty(record_id, moves)  # as an update does that was cut off
+    controller.finish_import(request)
+    controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
+    now = Record(tmp_path / "here").current()
+    assert now is not None
+    assert now.moves == moves + 1
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("state", [FAILED, SUCCEEDED, STOPPED])
-def test_a_record_that_was_not_submitted_yet_is_imported_again(tmp_path: Path, state: str, restarts: bool) -> None:
-    there = recorded(tmp_path / "there", run_state(RunResult(state, MOVED, 2.0), moves=1))
-    controller = Controller(Record(tmp_path / "here"))
-    controller.finish_import(sent(controller, there))
-    again = Controller(Record(tmp_path / "here")) if restarts else controller
-    again.finish_import(sent(again, there))
-    run = Record(tmp_path / "here").current()
-    assert run is not None
-    assert run.result is not None
-    assert run.result.state == state
-    assert again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"] == (state != STOPPED)
-    other = recorded(tmp_path / "other", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
-    with pytest.raises(RunRefused):
-        again.finish_import(sent(again, other))
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_run_that_failed_elsewhere_continues_only_where_it_was_before(
+    tmp_path: Path, controller: Controller, returns: bool
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
+    controller.finish_import(replace(sent(controller, there), returns=returns))
+    assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"] is not returns
 
 
 def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller: Controller) -> None:
@@ -184,36 +174,6 @@ def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller:
     here = Record(tmp_path / "here")
     assert all((here.artifacts_folder(SPEC.id) / name).read_text() == "x" for name in names)
     assert not (here.run_folder(SPEC.id) / "artifacts.draft").exists()
-
-
-@pytest.mark.parametrize(
-    ("has_data", "step", "stored", "left_out"),
-    [
-        (False, 9, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
-        (True, 9, ["c-9"], []),
-        (True, 3, ["c-5", "c-3"], []),
-    ],
-    ids=["not copied", "newer", "behind"],
-)
-def test_a_copy_that_returns_deletes_nothing_that_only_the_record_here_has(
-    tmp_path: Path, has_data: bool, step: int, stored: list[str], left_out: list[LeftOut]
-) -> None:
-    """The run has left this place, and returns from the user's copy of the other one, which does not respond."""
-    ended = RunResult(STOPPED, MOVED, 2.0)
-    here = checkpoint(tmp_path / "here", run_state(ended), 5)
-    earlier = run_state(ended)
-    earlier.spec = replace(earlier.spec, id="earlier")
-    here.save_other(earlier)
-    here.record_id()
-    there = checkpoint(tmp_path / "there", run_state(ended, moves=1), step, has_data)
-    there.set_record_id(here.record_id())
-    controller = Controller(Record(tmp_path / "here"))
-    controller.finish_import(sent(controller, there, "docker"))
-    here = Record(tmp_path / "here")
-    assert here.runs() == sorted([SPEC.id, "earlier"])
-    rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
-    assert [(row.name, row.is_complete) for row in rows] == [(name, True) for name in stored]
-    assert lacking == left_out
 
 
 def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_too(
@@ -309,7 +269,7 @@ def test_a_run_that_was_stopped_to_be_moved_continues_with_the_controller_that_g
     assert run is not None
     run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
     there.save(run)
-    controller.finish_import(replace(sent(controller, there), lost_at=time.time()))
+    controller.finish_import(sent(controller, there, is_moved=False))
     accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))
     assert (accepted["decided"], accepted["train_dir"]) == (False, expected.format(tmp=tmp_path))
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))["train_dir"] == accepted["train_dir"]
@@ -326,16 +286,16 @@ def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) 
     run.tasks["worker-0"].attempt, run.tasks["worker-0"].state = 3, RUNNING
     there.save(run)
     controller = Controller(Record(tmp_path / "here"), 0o1777)
-    request = replace(sent(controller, there), lost_at=time.time() - 300)
+    request = replace(sent(controller, there, is_moved=False), copied_at=time.time() - 300)
     controller.finish_import(request)
     now = controller.view(ViewRequest()).run_state
     assert now is not None, "launchers get their orders at once: they may still run"
-    assert (now.result, now.moves, now.arrived_from) == (None, 0, "")
+    assert (now.result, now.moves, now.has_arrived) == (None, 0, False)
     assert (now.tasks["worker-0"].attempt, now.tasks["worker-0"].state) == (3, RUNNING)
     assert (tmp_path / "train/run").stat().st_mode & 0o7777 == 0o1777, "the folder was lost too"
     here = Record(tmp_path / "here")
     assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
     assert here.events(SPEC.id)[-1].delay == pytest.approx(300, abs=60)
-    with pytest.raises(RunRefused, match="so it was not lost"):
-        controller.finish_import(replace(sent(controller, there), lost_at=1.0))
+    with pytest.raises(RunRefused, match="has runs already"):
+        controller.finish_import(sent(controller, there, is_moved=False))
     assert len(here.events(SPEC.id)) == 2

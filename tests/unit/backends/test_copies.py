@@ -61,7 +61,7 @@ def by_an_import(distant: Distant) -> Path:
         return b""
 
     digest = record_import.send(distant.record.folder, call)
-    here.finish_import(ImportRequest(digest, "local", "docker"))
+    here.finish_import(ImportRequest(digest, 1.0, is_moved=True))
     return here.record.folder
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
+from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS, FileInfo, choose, relative_checkpoint
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.agent.run_state import (
     FAILED,
@@ -283,12 +283,13 @@ class Slow:
 
 
 def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller, request = Slow("5ha"), ImportRequest("5ha", "local", "docker")
-    controller_calls.finish_import(controller, request)
+    monkeypatch.setattr(record_import, "send", lambda *_: "5ha")
+    controller = Slow("5ha")
+    controller_calls.give_record(controller, Path(), 1.0)
     assert controller.calls == ["POST", "GET", "GET"]
     monkeypatch.setattr(controller_calls, "_IMPORT_SECONDS", 0.2)
     with pytest.raises(BackendError, match=r"the record was not imported \(timed out\) within"):
-        controller_calls.finish_import(Slow("another"), request)
+        controller_calls.give_record(Slow("another"), Path(), 1.0)
 
 
 def test_tasks_that_have_not_stopped_do_not_train_at_two_places(

@@ -6,8 +6,7 @@ from tests.unit.printing import write
 from tests.unit.report.test_run_history import finished
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.backends.move import StoppedRun
-from tfdeploy.report.stored_progress import last_step, speed
+from tfdeploy.report.stored_progress import speed
 
 
 def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
@@ -16,12 +15,9 @@ def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
     assert speed(record, state) is None
 
 
-def test_the_last_step_and_the_speed_of_a_record(tmp_path: Path) -> None:
-    stopped = StoppedRun(tmp_path, is_current=True)
-    assert last_step(stopped) == 0
+def test_the_speed_of_a_record(tmp_path: Path) -> None:
     record, state = Record(tmp_path), finished(1_000.0)
     record.save(state)
     steps = [(STDOUT, f"step {10 * second} loss 0.5\n".encode()) for second in range(5)]
     write(record.log(state.spec.id, "worker-0"), steps, begin=1_000.0)
-    assert last_step(stopped) == 40
     assert speed(record, state) == 10.0

@@ -55,11 +55,10 @@ def failing() -> World:
 
 
 def moved() -> World:
-    """The run is stopped to be moved, and its record is imported at the new place."""
+    """The run is stopped to be moved, and its record is given to the controller at the new place."""
     run = World(workers=1)
     run.come()
     run.note(reconcile.stop_run(run.job, run.now, to_move=True))
-    run.note([Event(kinds.RUN_MOVED, origin="local", place="docker", count=4217)])
     run.note([Event(kinds.RECORD_RESTORED, delay=372.0)])
     return run
 

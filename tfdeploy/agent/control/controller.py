@@ -25,7 +25,7 @@ from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
 from ..run_spec import RunSpec
-from ..run_state import FINAL, RunState, continues, moves_after
+from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .clock import Clock
@@ -99,7 +99,7 @@ class Controller:
     def _continue(self, last_alive: float) -> None:
         """Continue the current run of the record as it was at this time. One that has arrived must be submitted here first."""
         run = self._record.current()
-        self._run = None if run is None or run.arrived_from else run
+        self._run = None if run is None or run.has_arrived else run
         if self._run is not None:
             reconcile.recover_clock(self._run, self._clock.read(), last_alive)
 
@@ -125,7 +125,7 @@ class Controller:
             if continues(self._run):
                 happened = happened or [Event(events.RUN_RESUMED)]
                 move.continue_run(self._run, now)
-            self._run.moves = max(self._run.moves, moves_after(before))
+            self._run.moves = max(self._run.moves, before.moves if before else 0)
             happened += reconcile.update_spec(self._run, spec, now)
             self._add(happened, now)
             self._save(now)
@@ -215,17 +215,28 @@ class Controller:
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 
     def finish_import(self, request: ImportRequest) -> None:
-        """Replace the record by the one that has arrived. Its run continues once it is submitted, or at once where it was lost here."""
+        """Take the record that has arrived, where there is none. Its run continues once it is submitted; a lost one at once."""
         with self._metrics_lock, self._lock:
-            now = self._now()
-            self._save(now)
-            record_import.finish(self._record, self._run, request, now)
-            self._record = Record(self._record.folder)
-            self._journal = Journal(self._record)
-            self._continue(request.lost_at)
+            self._save(self._now())
+            record_import.finish(self._record, request, self._now())
+            self._open_again(request.copied_at)
             move.create_train_dir(self._run, self._train_mode)
-            self._upload_calls = UploadCalls(self._record, self._clock.steady)
             self._imported = request.sha256
+
+    def empty(self, record_id: str, moves: int) -> None:
+        """Delete the record of a run that has moved away, before its continuation is given to this controller."""
+        with self._metrics_lock, self._lock:
+            self._save(self._now())
+            record_import.empty(self._record, record_id, moves)
+            self._unsaved = set()
+            self._open_again(0.0)
+
+    def _open_again(self, last_alive: float) -> None:
+        """The record is another one now."""
+        self._record = Record(self._record.folder)
+        self._journal = Journal(self._record)
+        self._upload_calls = UploadCalls(self._record, self._clock.steady)
+        self._continue(last_alive)
 
     def imported(self) -> Dict[str, str]:
         """The hash of the record that was imported last: for a caller that did not wait for the end of the import."""
@@ -331,9 +342,9 @@ class Controller:
             return run is not None and bool(run.spec.until) and run.result is None and not run.reached
 
     def snapshot(self) -> Optional[RunState]:
-        """A copy of the current run's state."""
+        """A copy of the current run's state; of one that has arrived too, which is not submitted yet."""
         with self._lock:
-            return RunState.from_dict(self._run.to_dict()) if self._run else None
+            return RunState.from_dict(self._run.to_dict()) if self._run else self._record.current()
 
     def is_stopped(self) -> bool:
         """Whether the run has ended and all its tasks are in a final state. That is saved: a caller may kill the controller."""

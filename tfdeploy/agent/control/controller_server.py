@@ -178,6 +178,7 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("PUT", "/import/ranges", lambda body: record_import.put(controller.record.folder, body), MAX_IMPORT_BODY),
         call("POST", "/import", finish_import, _SHORT),
         call("GET", "/import", lambda _: controller.imported(), _SHORT),
+        call("POST", "/empty", lambda body: controller.empty(**json.loads(body)), _SHORT),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A run that moves to another backend: it is stopped at one place, its record is imported at the other, and it continues there."""
+"""A run that continues with a controller that was given its record: at another place, or on other machines."""
 
 import posixpath
 from contextlib import suppress
@@ -26,20 +26,17 @@ from .restart_policy import set_exit, stop_task
 from .start_barrier import restart_barrier
 
 
-def arrive(run: RunState, origin: str) -> None:
-    """The record of the run was imported from `origin`, another backend. It has no folder here until `claim_train_dir`, and its former
-    machines cost nothing after its last sign of life."""
+def arrive(run: RunState) -> None:
+    """The record of the run has come from another place. It has no folder here until `claim_train_dir`, and its former machines cost
+    nothing after its last sign of life."""
     last = max(run.submitted_at, *(task.seen for task in run.tasks.values()))
     run.cost_before, run.cost_since = spent(run, last), last
-    run.arrived_from = origin
-    run.spec = replace(run.spec, restored_run="", cost_per_hour=0.0)
+    run.has_arrived, run.spec = True, replace(run.spec, restored_run="", cost_per_hour=0.0)
 
 
-def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> None:
-    """The current run of a record that was imported is stopped until it is submitted: it seems to run if its controller did not
-    respond. `own` is the current run of the record that is replaced: a run that failed at the other place returns, and continues."""
-    was_stopped = own is not None and own.result is not None and own.result.state == STOPPED
-    returns = own is not None and own.spec.id == run.spec.id and was_stopped and continues(own)
+def stop_until_submitted(run: RunState, returns: bool, now: float) -> None:
+    """The current run is stopped until it is submitted here: it seems to run if its controller did not respond. One that has failed at
+    another place continues where it `returns` to the former one."""
     if run.result is None or (returns and run.result.state == FAILED):
         run.result = RunResult(STOPPED, MOVED, now)
         for task in run.tasks.values():
@@ -48,7 +45,7 @@ def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> 
 
 def continue_run(run: RunState, now: float) -> None:
     """Continue the run here. What has succeeded or failed stays so; a stopped run begins with a new start barrier."""
-    run.arrived_from = ""
+    run.has_arrived = False
     if run.result is not None and run.result.state != STOPPED:
         return
     run.result, run.stopped_at, run.stop_requested = None, 0.0, False
@@ -73,8 +70,8 @@ def _begin_again(task: TaskState) -> None:
 
 
 def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
-    """The specification, with the run that has the artifacts for an empty `train_dir`. A run that has arrived from another backend, or
-    that this one resumes, gets its folder here first: `workdir.train_dir` returns what the record has.
+    """The specification, with the run that has the artifacts for an empty `train_dir`. A run that has arrived here, or that
+    this one resumes, gets its folder here first: `workdir.train_dir` returns what the record has.
 
     Raises:
         RunRefused: the folder cannot be created.
@@ -95,7 +92,7 @@ def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
 def _needs_folder(run: RunState, base: str) -> bool:
     """Whether the folder of the run is one of another place; or one that its new machines do not have, as where a file system was
     added."""
-    if run.arrived_from:
+    if run.has_arrived:
         return not run.spec.restored_run
     former = run.spec.train_dir
     is_elsewhere = posixpath.dirname(former) != (base.rstrip("/") or "/")

@@ -5,9 +5,7 @@ only copy.
 """
 
 import json
-import os
 import re
-import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -239,34 +237,3 @@ def excess(artifacts: Sequence[ManifestArtifact], machine: str) -> List[Manifest
             removed.append(artifact)
             size, count = size - artifact.size, count - len(artifact.files)
     return removed
-
-
-def retain(source: Path, target: Path) -> None:
-    """Take over into the run's folder `target` what the one in `source` has complete, and nothing that is complete in `target`
-    replaces. What `target` lists and does not have is pending then.
-
-    Raises:
-        OSError: a manifest cannot be read, or the disk is full.
-    """
-    manifest = load_manifest(target)
-    complete = [artifact for artifact in manifest.artifacts if is_complete(target, artifact)]
-    retained = [artifact for artifact in load_manifest(source).artifacts if is_complete(source, artifact)]
-    retained = [artifact for artifact in retained if artifact not in complete]
-    for artifact in complete:
-        retained = list(remaining(retained, artifact))
-    if retained:
-        for file in (file for artifact in retained for file in artifact.files):
-            link_or_copy(str(source / "artifacts" / file.name), str(target / "artifacts" / file.name))
-        missing = [artifact for artifact in manifest.artifacts if artifact not in (*complete, *retained)]
-        save_manifest(target, ArtifactList([*retained, *complete], manifest.left_out, [*missing, *manifest.pending]))
-
-
-def link_or_copy(source: str, target: str) -> None:
-    """Link a file from one record to another, where the file system can do that. The files of artifacts are never written again."""
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
-    if Path(target).exists():
-        Path(target).unlink()
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, target)

@@ -1,15 +1,14 @@
-"""The import of another controller's record: a run that has moved continues with its states, events, logs and artifacts.
-So does the run of a controller whose disk was lost: its successor gets what was copied of the record.
+"""The record that a controller is given: of a run that has moved here, or its own, which was lost with its disk. The run continues with
+its states, events, logs and artifacts.
 
-The list of its files arrives first, then the ranges that are missing here. Once all hashes and names were checked, the record that
-replaces the one here is made beside what has arrived, with links to its large files. So an import that was cut off continues, and one
-that failed is repeated.
+The list of its files arrives first, then the ranges that are missing here. Once all hashes and names were checked, it becomes the
+record. So an import that was cut off continues, and one that failed is repeated. A controller with runs takes none: what a run that
+has moved away has left is emptied first.
 
 | folder in `import` | content |
 |---|---|
 | `record` | what has arrived |
-| `whole` | the same as it is to be here, with what only the record here has |
-| `former` | the runs that `whole` replaces, until that is done |
+| `whole` | the same once it was checked, until it is in its place |
 """
 
 import hashlib
@@ -20,7 +19,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Sequence
 
 from .. import events
 from ..control import move
@@ -28,17 +27,8 @@ from ..events import Event
 from ..files import sha256_of, write_whole
 from ..json_data import JsonData
 from ..launch.workdir import RunRefused
-from ..run_state import RunState
 from . import artifact_manifest
-from .artifact_manifest import (
-    MANIFEST,
-    ArtifactList,
-    ManifestArtifact,
-    is_complete,
-    load_manifest,
-    save_manifest,
-    size_of,
-)
+from .artifact_manifest import MANIFEST, ArtifactList, ManifestArtifact, load_manifest, save_manifest, size_of
 from .artifact_store import remove_files
 from .record import Record
 from .record_files import (
@@ -66,17 +56,16 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True)
 class ImportRequest(JsonData):
-    """What has arrived, once all has. `origin` and `place` are backends, for the event."""
+    """What has arrived, once all has."""
 
     sha256: str
     """The hash of the list of files."""
-    origin: str
-    place: str
-    step: int = 0
-    """The last step that the run has logged; 0 for none."""
-    lost_at: float = 0.0
-    """Set where the controller has lost this record with its disk: the time at which the copy ends. The run is not stopped: its
-    launchers may still run."""
+    copied_at: float
+    """The time at which the copy ends."""
+    is_moved: bool = False
+    """Whether it is the record of another place. Else this controller has lost it with its disk, and its launchers may still run."""
+    returns: bool = False
+    """Whether the run was here before: then it continues here also where it has failed at the other place."""
 
 
 def send(folder: Path, call: Callable[[str, str, bytes], bytes]) -> str:
@@ -121,23 +110,41 @@ def begin(record: Path, listed: bytes) -> List[Range]:
 
 
 def recover(record: Path) -> None:
-    """Undo the replacement of the runs that was cut off, or finish it if the new ones are in their place. What has arrived stays."""
-    folder, runs = record / _FOLDER, record / "runs"
-    if (folder / "former").exists() and not (folder / "whole/runs").exists():
-        _set_single_files(folder / "whole", record)
-    for path in sorted((folder / "former").glob("*")):
-        if not (runs / path.name).exists():
-            runs.mkdir(exist_ok=True)
-            path.rename(runs / path.name)
-    for name in ("former", "whole"):
-        shutil.rmtree(str(folder / name), ignore_errors=True)
+    """Finish an import that was cut off after all was checked. The file that names the current run is the last one."""
+    whole, runs = record / _FOLDER / "whole", record / "runs"
+    if whole.exists() and not (record / "current").exists():
+        if (whole / "runs").exists():
+            shutil.rmtree(str(runs), ignore_errors=True)  # what an emptying has left that was cut off
+            (whole / "runs").rename(runs)
+        for path in (whole / name for name in _SINGLE_FILES):
+            if path.exists():
+                write_whole(record / path.name, path.read_bytes(), sync=True)
+    shutil.rmtree(str(whole), ignore_errors=True)
+
+
+def empty(record: Record, record_id: str, moves: int) -> None:
+    """Delete the runs of a record whose run has moved away. `moves` is that of its continuation.
+
+    Raises:
+        RunRefused: it is another record, or its run has not moved away.
+    """
+    run = record.current()
+    if run is None:
+        return
+    if record.record_id() != record_id:
+        raise RunRefused("the record here is another one, so it is not emptied")
+    if run.result is None or run.moves >= moves:
+        raise RunRefused("the run has not moved away from here, so its record is not emptied")
+    with _LOCK:
+        (record.folder / "current").unlink()
+        shutil.rmtree(str(record.folder / "runs"), ignore_errors=True)
 
 
 def _is_other(path: Path, file: RecordFile) -> bool:
-    """Whether what has arrived earlier is not of this file, or is part of the record here by now. What is large is compared later."""
+    """Whether what has arrived earlier is not of this file. What is large is compared later."""
     size = size_of(path)
     is_whole = size == file.size and size <= PART
-    return size > file.size or path.stat().st_nlink > 1 or (is_whole and sha256_of(path) != file.sha256)
+    return size > file.size or (is_whole and sha256_of(path) != file.sha256)
 
 
 def _remove(arrived: Path, condition: Callable[[str, Path], bool]) -> None:
@@ -160,38 +167,36 @@ def put(record: Path, content: bytes) -> None:
             if not is_record_file(part.name) or part.offset > size:
                 raise ValueError(f"{part.name} has {size} bytes, and this part begins at {part.offset}")
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists() and path.stat().st_nlink > 1:  # it is a file of the record here, too
-                draft = record / _FOLDER / "draft"
-                shutil.copyfile(str(path), str(draft))
-                draft.replace(path)
             with path.open("r+b" if size else "wb") as file:
                 file.truncate(part.offset)
                 file.seek(part.offset)
                 file.write(data)
 
 
-def finish(record: Record, run: Optional[RunState], request: ImportRequest, now: float) -> None:
-    """Replace the record by the one that has arrived. `run` is the current run here.
+def finish(record: Record, request: ImportRequest, now: float) -> None:
+    """Make what has arrived the record.
 
     Raises:
-        RunRefused: the record here has runs that the one which has arrived does not continue.
-        ValueError: the archive is not whole, or has names that a record does not have.
-        OSError: the disk is full. The record here is as it was.
+        RunRefused: the record here has runs.
+        ValueError: what has arrived is not whole, or has names that a record does not have.
+        OSError: the disk is full. The next call, or the next controller, does the rest.
     """
     folder = record.folder / _FOLDER
-    arrived, whole = folder / "record", folder / "whole"
     with _LOCK:
         recover(record.folder)
-        files = _complete(folder, request)
-        _refuse_other(record, run, Record(arrived), request)
-        _make_whole(arrived, whole)
-        _correct_artifacts(Record(whole), files)
-        if request.lost_at:
-            _mark_restored(Record(whole), request, now)
-        else:
-            _mark_arrived(Record(whole), run or record.current(), request, now)
-        _retain(record, Record(whole))
-        _install(whole, record.folder)
+        if record.current() is not None:
+            raise RunRefused("the record here has runs already")
+        arrived, files = Record(folder / "record"), _complete(folder, request)
+        run = arrived.current()
+        if run is None:
+            raise ValueError("the record that was imported has no current run")
+        _correct_artifacts(arrived, files)
+        if request.is_moved:
+            _mark_moved(arrived, run.spec.id, request.returns, now)
+        restored = Event(events.RECORD_RESTORED, now, delay=max(0.0, now - request.copied_at))
+        arrived.add_events(run.spec.id, [restored])
+        arrived.folder.rename(folder / "whole")
+        recover(record.folder)
         shutil.rmtree(str(folder), ignore_errors=True)
 
 
@@ -224,35 +229,11 @@ def _parsed(path: Path) -> object:
     return None
 
 
-def _make_whole(arrived: Path, whole: Path) -> None:
-    """Copy what has arrived: what is changed before it is part of the record. What is large is linked."""
-
-    def copy(source: str, target: str) -> None:
-        is_large = Path(source).relative_to(arrived).parts[2:3] in (("artifacts",), ("logs",))
-        (artifact_manifest.link_or_copy if is_large else shutil.copy2)(source, target)
-
-    shutil.copytree(str(arrived), str(whole), copy_function=copy)
-
-
-def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, request: ImportRequest) -> None:
-    current = arrived.current()
-    if current is None:
-        raise ValueError("the record that was imported has no current run")
-    if run is None and record.current() is None:
-        return
-    own = run or record.current()
-    if request.lost_at:
-        raise RunRefused("the record here has runs already, so it was not lost")
-    is_newer = own is not None and own.result is not None and current.moves > own.moves
-    is_again = run is None and own is not None and bool(own.arrived_from) and current.moves >= own.moves
-    if record.record_id() != arrived.record_id() or not (is_newer or is_again):
-        raise RunRefused("the record here has runs already, and the one that was imported does not continue them")
-
-
-def _correct_artifacts(whole: Record, files: Sequence[RecordFile]) -> None:
-    """List as stored what has the hashes of its files: what has copied them may have crashed between them and the list of them."""
-    for run_id in whole.runs():
-        folder, prefix = whole.run_folder(run_id), f"runs/{run_id}/artifacts/"
+def _correct_artifacts(arrived: Record, files: Sequence[RecordFile]) -> None:
+    """List as stored what has the hashes of its files, and the rest as left out: what has copied them may have crashed between them and
+    the list of them, or its source does not respond."""
+    for run_id in arrived.runs():
+        folder, prefix = arrived.run_folder(run_id), f"runs/{run_id}/artifacts/"
         found = {file.name[len(prefix) :]: file for file in files if file.name.startswith(prefix)}
         manifest = load_manifest(folder)
         stored = [item for item in manifest.artifacts if _is_stored(item, found, is_listed=True)]
@@ -262,8 +243,9 @@ def _correct_artifacts(whole: Record, files: Sequence[RecordFile]) -> None:
             stored = [*artifact_manifest.remaining(stored, item), item]
         for item in manifest.pending:
             lost = list(artifact_manifest.remaining(lost, item))
-        pending = [*lost, *(item for item in manifest.pending if item not in newer)]
-        corrected = ArtifactList(stored, manifest.left_out, pending)
+        lacking = [*lost, *(item for item in manifest.pending if item not in newer)]
+        left_out = [LeftOut(item.name, item.size, NOT_COPIED, item.machine) for item in lacking]
+        corrected = ArtifactList(stored, [*manifest.left_out, *left_out])
         if corrected != manifest:
             save_manifest(folder, corrected)
 
@@ -278,65 +260,14 @@ def _is_stored(artifact: ManifestArtifact, found: Dict[str, RecordFile], is_list
     return True
 
 
-def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportRequest, now: float) -> None:
-    current = arrived.current()
+def _mark_moved(arrived: Record, current: str, returns: bool, now: float) -> None:
     for run_id in arrived.runs():
         run = arrived.load(run_id)
         if run is not None:
-            move.arrive(run, request.origin)
-            if current is not None and run_id == current.spec.id:
-                move.stop_until_submitted(run, own, now)
-                moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)
-                arrived.add_events(run_id, [moved])
+            move.arrive(run)
+            if run_id == current:
+                run.moves += 1
+                move.stop_until_submitted(run, returns, now)
             arrived.save_other(run)
             with suppress(FileNotFoundError):  # the artifacts of the oldest runs are deleted first
                 os.utime(str(arrived.run_folder(run_id) / MANIFEST), (run.submitted_at, run.submitted_at))
-
-
-def _mark_restored(arrived: Record, request: ImportRequest, now: float) -> None:
-    """The run continues as after a restart of its controller."""
-    run = arrived.current()
-    if run is not None:
-        arrived.add_events(run.spec.id, [Event(events.RECORD_RESTORED, now, delay=max(0.0, now - request.lost_at))])
-
-
-def _retain(record: Record, arrived: Record) -> None:
-    """Take over what only the record here has: earlier runs, and artifacts. What has arrived may be a copy that is not complete, of a
-    place that does not respond."""
-    for run_id in record.runs():
-        source, target = record.run_folder(run_id), arrived.run_folder(run_id)
-        if target.exists():
-            artifact_manifest.retain(source, target)
-        else:
-            shutil.copytree(str(source), str(target), copy_function=artifact_manifest.link_or_copy)
-    for run_id in arrived.runs():
-        folder = arrived.run_folder(run_id)
-        manifest = load_manifest(folder)
-        complete = [item for item in manifest.artifacts if is_complete(folder, item)]
-        lost = [item for item in (*manifest.artifacts, *manifest.pending) if item not in complete]
-        if lost:
-            left_out = [LeftOut(item.name, item.size, NOT_COPIED, item.machine) for item in lost]
-            save_manifest(folder, ArtifactList(complete, [*manifest.left_out, *left_out]))
-
-
-def _install(whole: Path, record: Path) -> None:
-    """Replace the runs, all or none. After a crash in between, the next controller does the rest (`recover`)."""
-    runs, former = record / "runs", record / _FOLDER / "former"
-    runs.mkdir(exist_ok=True)
-    runs.rename(former)
-    try:
-        (whole / "runs").rename(runs)
-        _set_single_files(whole, record)
-    except OSError:
-        if not (whole / "runs").exists():
-            runs.rename(whole / "runs")
-        recover(record)
-        raise
-    former.rename(whole / "runs")
-
-
-def _set_single_files(whole: Path, record: Path) -> None:
-    """That which names the current run is the last one."""
-    for path in (whole / name for name in _SINGLE_FILES):
-        if path.exists():
-            write_whole(record / path.name, path.read_bytes(), sync=True)

@@ -20,9 +20,9 @@ from tfdeploy.agent.run_state import (
 )
 from tfdeploy.backends.ec2.machine import machines, move
 from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.move import Replacement
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
-from tfdeploy.plan.replacement import Replacement
 
 PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
 SHARED = (replace(PS, files="fs-1"), replace(WORKER, files="fs-1"))

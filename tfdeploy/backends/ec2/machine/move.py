@@ -3,11 +3,10 @@
 from ....agent.run_state import FAILED, STOPPED, RunState, continues
 from ....plan.inventory import Inventory
 from ....plan.plan import Plan
-from ....plan.replacement import Replacement
 from ....plan.run_id import is_same_content
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
-from ...move import failed_run, refuse_without_checkpoint, without_checkpoint
+from ...move import Replacement, failed_run, refuse_without_checkpoint, without_checkpoint
 from . import machines
 from .machines import planned_instance
 from .user_data import SHARED, disk_folder

@@ -8,6 +8,10 @@ from typing import Any, cast
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.unit.agent.imported import recorded as recorded_run
+from tests.unit.agent.imported import run_state
+from tests.unit.agent.served import Served
+from tests.unit.agent.served import served as served
 from tests.unit.cases import plan
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
@@ -21,11 +25,10 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import stopped_record
-from tfdeploy.backends.move import RunMover, StoppedRun
+from tfdeploy.backends import move_record
+from tfdeploy.backends.move import Replacement, RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
-from tfdeploy.plan.replacement import Replacement
 
 CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
 RUN = replace(plan(workers=1).run, train_dir="/tfdeploy/train/run")
@@ -34,6 +37,7 @@ TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "m0")
 REPLACEMENT = Replacement(("i-0a",))
 
 Record = Callable[..., RunMover]
+Bring = Callable[[RunMover, Replacement], None]
 
 
 class Stops:
@@ -75,21 +79,32 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     return record
 
 
-def test_the_copy_is_checked_where_it_is(recorded: Record) -> None:
-    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
+@pytest.fixture
+def bring_home(monkeypatch: pytest.MonkeyPatch) -> Bring:
+    """What is done with the record of this mover."""
+
+    def bring(mover: RunMover, replacement: Replacement) -> None:
+        monkeypatch.setattr(move_record, "mover", lambda _: mover)
+        move_record.bring_home(CLUSTER, replacement)
+
+    return bring
+
+
+def test_the_copy_is_checked_where_it_is(recorded: Record, bring_home: Bring) -> None:
+    bring_home(recorded(), REPLACEMENT)
     copy = RecordCopy(CLUSTER).record
     assert (copy.artifacts_folder(RUN.id) / "checkpoint").read_bytes() == b"xx"
 
 
-@pytest.mark.parametrize(("keeps", "origin"), [(False, "ec2"), (True, "")])
+@pytest.mark.parametrize("keeps", [False, True])
 def test_the_next_controller_chooses_another_folder_unless_the_machines_see_this_one(
-    recorded: Record, keeps: bool, origin: str
+    recorded: Record, bring_home: Bring, keeps: bool
 ) -> None:
     """The same folder of a volume of the user's may have an older checkpoint."""
-    stopped_record.take(CLUSTER, recorded(), replace(REPLACEMENT, keeps_train_dir=keeps))
+    bring_home(recorded(), replace(REPLACEMENT, keeps_train_dir=keeps))
     run = RecordCopy(CLUSTER).record.current()
     assert run is not None
-    assert run.arrived_from == origin
+    assert run.has_arrived is not keeps
 
 
 @pytest.mark.parametrize(
@@ -104,23 +119,45 @@ def test_the_next_controller_chooses_another_folder_unless_the_machines_see_this
     ],
     ids=["silent", "silent since, and partly", "partly", "too large", "an older copy", "a finished run"],
 )
-def test_what_is_not_whole_replaces_no_machine(recorded: Record, args: dict[str, Any], problem: str) -> None:
+def test_what_is_not_whole_replaces_no_machine(
+    recorded: Record, bring_home: Bring, args: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(BackendError, match=f"no machine is replaced: .*{problem}"):
-        stopped_record.take(CLUSTER, recorded(**args), REPLACEMENT)
+        bring_home(recorded(**args), REPLACEMENT)
 
 
-def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record) -> None:
-    stopped_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
+def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record, bring_home: Bring) -> None:
+    bring_home(recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
 
 
-def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(recorded: Record) -> None:
+def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(
+    recorded: Record, bring_home: Bring
+) -> None:
     with pytest.raises(BackendError, match="no machine is replaced: nothing is stored that it could continue from"):
-        stopped_record.take(CLUSTER, recorded(started=1.5, is_empty=True), REPLACEMENT)
+        bring_home(recorded(started=1.5, is_empty=True), REPLACEMENT)
     for replacement in (replace(REPLACEMENT, keeps_train_dir=True), replace(REPLACEMENT, continues=False)):
-        stopped_record.take(CLUSTER, recorded(started=1.5, is_empty=True), replacement)
-    stopped_record.take(CLUSTER, recorded(is_empty=True), REPLACEMENT)  # it has not begun
+        bring_home(recorded(started=1.5, is_empty=True), replacement)
+    bring_home(recorded(is_empty=True), REPLACEMENT)  # it has not begun
 
 
-def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record) -> None:
+def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record, bring_home: Bring) -> None:
     """The machine of the controller is replaced already."""
-    stopped_record.take(CLUSTER, recorded(is_current=False), REPLACEMENT)
+    bring_home(recorded(is_current=False), REPLACEMENT)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_the_run_has_left_here_is_retained_unless_the_newest_record_has_it(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_whole: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    own = run_state(RunResult(STOPPED, MOVED, 2.0))
+    recorded_run(served.controller.record.folder, own)
+    served.controller.record.save_other(run_state(spec=replace(RUN, id="earlier")))
+    there = recorded_run(tmp_path / "there", run_state(moves=1))
+    there.set_record_id(served.controller.record.record_id())
+    source = move_record._Source(CLUSTER, StoppedRun(there.folder, is_whole), run_state(moves=1))
+    said = move_record._empty(served.client(), cluster_ref("local", "/home"), own, source)
+    assert served.controller.record.runs() == []
+    retained = [path.name for path in (tmp_path / "state").rglob("runs/*")]
+    assert (sorted(retained), bool(said)) == ([] if is_whole else sorted([own.spec.id, "earlier"]), not is_whole)
+    assert not (tmp_path / "state/tfdeploy/local").exists() or not any((tmp_path / "state/tfdeploy/local").iterdir())
