@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.kube.cluster import Cluster
 from tests.kubernetes.project import KubernetesProject
 from tests.kubernetes.test_failures import STEPS, trains_on
 from tests.verbs import Verbs
@@ -13,6 +14,7 @@ JOB = (
     'command=["python", "train.py"], code="code", chief=True, workers=1, wait="0", secrets={"KEY": "a-value"}, '
     'env={"COUNTER": __import__("os").environ["COUNTER"]}'
 )
+LOST = "lost"
 ENDS = STEPS.replace(
     "    time.sleep(0.1)\n", '    time.sleep(0.1)\n    if (folder / ".end").exists():\n        break\n'
 )
@@ -90,3 +92,18 @@ def test_what_is_deleted_while_it_trains_is_made_again_and_the_run_goes_on(proje
 def spoil(project: KubernetesProject, kind: str, name: str, change: dict[str, Any]) -> None:
     """As `kubectl patch`."""
     project.objects.api.json("PATCH", project.objects.path(kind, name), change, MERGE)
+
+
+def test_a_deleted_namespace_is_named_and_destroy_leads_out(kube: Cluster, project: KubernetesProject) -> None:
+    kube.api.apply(f"/api/v1/namespaces/{LOST}", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LOST}})
+    chosen = project.call("config", "set", "--path", "tfdeploy:kubernetes.namespace", LOST, "--stack", project.stack)
+    assert chosen.exit_code == 0, chosen.output
+    project.write('command=["python", "-c", "print(1)"], workers=1')
+    project.up()
+    kube.api.delete(f"/api/v1/namespaces/{LOST}")
+    namespaces = "/api/v1/namespaces"
+    until(lambda: all(item["metadata"]["name"] != LOST for item in kube.api.items(namespaces)), "it is gone")
+    words = " ".join(project.up("--refresh", fails=True).output.split())
+    assert f"is in the namespace '{LOST}', which" in words
+    assert "If the namespace was deleted, `pulumi destroy` removes the cluster from the stack." in words
+    project.destroy()
