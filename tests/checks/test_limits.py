@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7070,
     "tfdeploy/report": 4670,
     "tfdeploy/cli": 6630,
-    "tests": 78211,
+    "tests": 78260,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,
