@@ -214,7 +214,7 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
         assert after.tasks[name].attempt == task.attempt + 1
         assert len(lines(project, name, "resumed from")) == project.counts()[name], "its whole output is there"
     assert "stopped in order" in lines(project, "worker-0", "")
-    assert "lost record restored" in command(project, "events", "--cluster", "test")
+    assert "record restored" in command(project, "events", "--cluster", "test")
     assert project.machine(WORKER).id == worker
     assert {project.sees_machines()[name] for name in (MANAGER, WORKER)} == {"connected"}
     assert project.up().steps().keys() == {"unchanged"}

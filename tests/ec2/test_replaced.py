@@ -125,7 +125,7 @@ def test_another_type_keeps_the_run_and_its_record(project: ReplacedProject) -> 
     assert project.starts() == 2
     assert (project.record_at("ec2").record_id(), project.run_at("ec2").spec.id) == (record, run)
     assert [row["run"] for row in project.listed("runs")] == [run]
-    assert "lost record restored" in project.command("events", "--cluster", "test")
+    assert "record restored" in project.command("events", "--cluster", "test")
     assert project.up().steps().keys() == {"unchanged"}
 
 
