@@ -16,7 +16,7 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 from pulumi.runtime.stack import wait_for_rpcs
 
-from .backends.state_values import plain_values
+from .backends.stack_config import plain_values
 from .cluster import TensorFlowCluster
 from .component.plugin_exit import follow_engine
 from .registry import versions

@@ -16,10 +16,9 @@ import pulumi
 from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from . import identity, registry
+from .backends.backend import load
 from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner
-from .backends.load import load
-from .backends.stack_config import StackProvider, changed_inputs
-from .backends.state_values import plain_values
+from .backends.stack_config import StackProvider, changed_inputs, plain_values
 from .errors import NotStarted
 from .spec import environment
 from .spec.arg_reader import ArgReader

@@ -6,7 +6,7 @@ from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
 from tfdeploy.agent.events import REPLACE_REQUESTED, RESTART_REQUESTED
-from tfdeploy.backends.load import access
+from tfdeploy.backends.backend import access
 from tfdeploy.errors import BackendError, NotFound
 
 KEEPS = """

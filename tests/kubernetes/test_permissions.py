@@ -12,7 +12,7 @@ from tests.unit.cases import inventory
 from tests.waiting import until
 from tfdeploy.backends.base import FAIL, OK, WARN
 from tfdeploy.backends.kubernetes.api import ApiServer
-from tfdeploy.backends.kubernetes.health import checks
+from tfdeploy.backends.kubernetes.discover import checks
 from tfdeploy.backends.kubernetes.permissions import RULES, missing, role
 from tfdeploy.backends.kubernetes.planner import place_of
 from tfdeploy.backends.kubernetes.validate import refuse

@@ -10,9 +10,9 @@ import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy import identity
+from tfdeploy.backends.backend import load
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
 from tfdeploy.backends.docker.engine.engine import EnginePlace
-from tfdeploy.backends.load import load
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster, StoredPlace, resource_prefix
 from tfdeploy.plan.inventory import PlaceRef

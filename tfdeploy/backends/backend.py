@@ -1,14 +1,23 @@
-"""One backend: where its contracts are made, and what else the others need to know of it."""
+"""One backend: where its contracts are made, what else the others need to know of it, and how it is loaded when it is needed."""
 
-from collections.abc import Callable
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .base import ClusterRef, Discovery, TaskAccess, TaskRunner
+from ..errors import SpecError
+from ..spec.backends import backend_entry, install_advice, refuse_platform
+from .base import Check, ClusterRef, DiscoveredCluster, Discovery, TaskAccess, TaskRunner
 
 if TYPE_CHECKING:  # the command imports this module too, and needs no plan
     from ..plan.inventory import PlaceRef
     from .planning import MachineProvider, Planner
+
+_import_lock = threading.RLock()
+"""Where a package is missing, two threads that import the same modules get half of a module, and another error."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +51,45 @@ class Backend:
     def access(self) -> TaskAccess:
         """How a user reaches a task."""
         return self.make_access()
+
+
+def load(name: str) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        SpecError: the name is not in the table, the backend needs Linux, or packages that it needs are not installed.
+    """
+    entry = backend_entry(name)
+    refuse_platform(name, sys.platform)
+    try:
+        with _import_lock:
+            backend: Backend = importlib.import_module(entry.module).BACKEND
+    except ModuleNotFoundError as error:
+        wrong = f"{name!r} needs the package {error.name}, which is not installed"
+        raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None
+    return backend
+
+
+def access(name: str) -> TaskAccess:
+    """How a user reaches the tasks of a backend; raises what `load` raises."""
+    return load(name).access
+
+
+def search(name: str, place: str = "") -> Sequence[DiscoveredCluster]:
+    """All clusters of a backend at a place; raises what `load` and `Discovery.discover` raise."""
+    return load(name).discovery.discover(place)
+
+
+def health(name: str, place: str = "") -> Sequence[Check]:
+    """Whether a backend has what it needs; raises what `load` raises."""
+    return load(name).discovery.health(place)
+
+
+def preload(names: Iterable[str]) -> None:
+    """Import the modules of backends. The time limit of the calls that follow is then for the backends' responses, and not for imports.
+
+    A backend that cannot be loaded is left out: its own call raises the error.
+    """
+    for name in names:
+        with suppress(SpecError):
+            load(name)

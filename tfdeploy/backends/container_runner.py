@@ -29,8 +29,7 @@ from .base import (
 from .container_controller import ContainerController
 from .installation import installing
 from .move import StoppedRun, not_stopped
-from .record_copy import RecordCopy, RecordCopyBusy
-from .record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
+from .record_copy import DELETE_UNREACHABLE, RecordCopy, RecordCopyBusy, observed_view, refuse_loss
 from .rolling_update import StartClock, TaskEngine, Turns, replace_task, wait_for_finish, wait_for_start
 
 CONTROLLER_SECONDS = 600.0

@@ -14,9 +14,9 @@ from ..agent.run_state import MOVED, RunState, continues
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
 from . import controller_calls
+from .backend import load
 from .base import ClusterRef
 from .controller_calls import ControllerApi
-from .load import load
 from .move import MovedRunProps, Replacement, RunMover, StoppedRun, begins_again, missing_checkpoint
 from .record_copy import RecordCopy
 

@@ -11,9 +11,8 @@ if TYPE_CHECKING:  # a backend is loaded by the command too, which needs neither
     import pulumi
 
     from ..agent.json_data import JsonData
-    from ..plan.change import Change
     from ..plan.inventory import Inventory
-    from ..plan.plan import Plan
+    from ..plan.plan import Change, Plan
     from ..plan.retained_data import RetainedData
     from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec

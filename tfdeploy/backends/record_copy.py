@@ -1,25 +1,35 @@
 """The user's copy of a cluster's record: updated at each observation, and retained when the cluster is destroyed."""
 
 import json
+import logging
 import math
+import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from ..agent.launch.workdir import IsLocked, locked
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.record.record import Record
+from ..agent.record.record import Record, RecordView, ViewRequest
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
 from ..agent.run_state import RunState
 from ..agent.transport.rpc import PROTOCOL, CallError
-from ..errors import DISK_FULL, BackendError, Unreachable, file_error
+from ..errors import DISK_FULL, BackendError, Forbidden, Unreachable, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds
-from .base import ClusterRef, Retain
+from . import controller_calls
+from .base import CONTROLLER, ClusterRef, EngineTask, Retain
 from .controller_calls import ControllerApi, understood
+
+_log = logging.getLogger(__name__)
+
+DELETE_UNREACHABLE = "TFDEPLOY_DELETE_UNREACHABLE"
+"""Set to 1, `pulumi destroy` succeeds although the engine does not respond."""
 
 OBSERVATION_SECONDS = 3.0
 """How long one observation fetches artifacts. What is left is fetched by the next one, and before a cluster is deleted."""
@@ -230,3 +240,48 @@ def record_archive(cluster: ClusterRef) -> str:
     """The folder in which the records of a cluster are after it was destroyed."""
     archives = state_folder() / RECORDS_FOLDER
     return str(archives / cluster_folder(cluster) if cluster["id"] else archives)
+
+
+def observed_view(
+    controller: ControllerApi,
+    record_copy: RecordCopy,
+    engine: Mapping[str, EngineTask] | None,
+    query: ViewRequest,
+    is_preview: bool,
+    problems: list[str],
+) -> tuple[RecordView, float | None]:
+    """The view of the record, brought up to date where the controller responds; otherwise since when it does not. A preview gets
+    the controller's own view, because it writes nothing. A controller that has lost the record, or that the user may not call, is one
+    of the `problems`."""
+    try:
+        if engine is not None and CONTROLLER not in engine:
+            raise Unreachable("the controller does not exist")
+        if is_preview:
+            return controller_calls.view(controller, query), None
+        try:
+            update = record_copy.update(controller)
+        except RecordCopyError as error:
+            _warn(str(error))
+            return controller_calls.view(controller, query), None
+    except (OSError, CallError) as error:
+        problems += [str(error)] if isinstance(error, (RecordLost, Forbidden)) else []
+        record = record_copy.record
+        return record.view(query, record.current()), record.last_alive()
+    view = record_copy.record.view(query, update.run_state)
+    return replace(view, at=update.at or view.at), None
+
+
+def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy, retain: Retain) -> None:
+    """Refuse to delete the only copy of artifacts, unless the user says so."""
+    missing = "" if retain.get("is_elsewhere") else record_copy.missing_artifacts()
+    if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
+        raise BackendError(
+            f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
+            f"it does (`tfdeploy explain` shows why it does not). `{DELETE_UNREACHABLE}=1 pulumi destroy` deletes them"
+        )
+
+
+@cache
+def _warn(text: str) -> None:
+    """Print a warning, once in a process."""
+    _log.warning("Warning: %s", text)

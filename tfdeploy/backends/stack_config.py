@@ -1,6 +1,6 @@
 """The configuration of the stack, in its program and in the processes of its dynamic providers. None of it goes into a state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -9,10 +9,18 @@ from pulumi.dynamic import Config, ConfigureRequest, DiffResult, ResourceProvide
 from ..component.plugin_exit import follow_engine
 from ..component.tracebacks import is_plugin
 from .base import same_cluster
-from .state_values import plain_values
 
 _of_provider: list[Config] = []
 """The configuration of the stack in a process of dynamic providers; none in a program, and in the command."""
+
+
+def plain_values(value: Any) -> Any:
+    """A value with 2 for 2.0, at every depth, because Pulumi passes all numbers as floats; without the provider of a resource."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: plain_values(item) for key, item in value.items() if key != "__provider"}
+    return [plain_values(item) for item in value] if isinstance(value, list) else value
 
 
 class StackProvider(ResourceProvider):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import registry
+from ..backends.backend import preload, search
 from ..backends.base import ClusterRef, DiscoveredCluster
-from ..backends.load import preload, search
 from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry

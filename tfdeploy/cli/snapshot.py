@@ -13,8 +13,8 @@ from ..agent.record import log_lines
 from ..agent.record.log_lines import PIPES, Reader
 from ..agent.record.record import Record, ViewRequest
 from ..agent.run_state import RunState
+from ..backends.backend import load
 from ..backends.base import GONE, ObservedMachines, ObservedState
-from ..backends.load import load
 from ..errors import NotFound
 from ..registry import Entry
 from ..report.expected import expected_of

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 from pulumi.output import Unknown as PulumiUnknown
 
-from ..backends.state_values import plain_values
+from ..backends.stack_config import plain_values
 from ..errors import SpecError
 from ..identity import stored_cluster
 from ..spec.cluster import GROUPS, cluster_spec

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from .. import registry
-from ..backends.backend import Backend
+from ..backends.backend import Backend, load
 from ..backends.base import ClusterRef
-from ..backends.load import load
 from ..backends.planning import Planner, Rendered
 from ..errors import TfdeployError
 from ..identity import (

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..agent.run_state import FAILED, STOPPED, RunState
+from ..backends.backend import load
 from ..backends.base import ClusterRef
-from ..backends.load import load
 from ..errors import SpecError
 from ..identity import StoredCluster, StoredPlace, resource_prefix
 from ..plan.inventory import Inventory

@@ -15,9 +15,8 @@ from .cluster import ClusterSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .elastic import ElasticSpec
-from .jobs import DataServiceSpec, JobSpec, ServiceSpec
+from .jobs import DataServiceSpec, JobSpec, Restart, ServiceSpec
 from .kubernetes import KubernetesSpec, PodSpec
-from .restart import Restart
 
 CLASSES: Mapping[str, tuple[str, type]] = {
     "": ("TensorFlowClusterArgs", ClusterSpec),

@@ -35,9 +35,8 @@ from .docker import ContainerSpec, DockerSpec
 from .ec2 import Ec2Spec
 from .elastic import ElasticSpec, refuse_elastic
 from .environment import context, plain_environment, refuse_same_names, refuse_too_long, secret_environment, secrets
-from .jobs import MOST_TASKS, SERVER, DataServiceSpec, JobSpec, ServiceSpec, jobs_of
+from .jobs import MOST_TASKS, SERVER, DataServiceSpec, JobSpec, Restart, ServiceSpec, jobs_of
 from .kubernetes import KubernetesSpec
-from .restart import Restart
 
 BACKEND_CHOICES = Choices("Backend", "Where tasks run.", tuple(BACKENDS))
 FLAG_RULES = Choices("FlagRule", "Whether the four flags are appended to the command.", (AUTO, ALWAYS, NEVER))

@@ -10,6 +10,7 @@ from .arg_reader import ArgReader
 from .argument import (
     MAPPING,
     TEXTS,
+    duration,
     flag,
     group,
     integer,
@@ -18,13 +19,13 @@ from .argument import (
     own,
     read_all,
     size,
+    texts,
     values_of,
 )
 from .docker import JobContainerSpec
 from .ec2 import InstanceSpec, on_demand
 from .environment import environment, refuse_too_long
 from .kubernetes import PodSpec
-from .restart import Restart
 
 JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
@@ -44,6 +45,29 @@ _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
 
 SERVER = ("python", AGENT, "grpc-server")
+
+_ON = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
+
+
+def _reason(policy: ArgReader, key: str, reason: str) -> str:
+    match = _ON.fullmatch(reason)
+    low, high = (int(match.group(n) or match.group(1) or 0) for n in (1, 3)) if match else (1, 0)
+    if not low <= high <= 255:
+        remedy = 'Use "any", "signal", "oom", an exit code ("3") or a range ("64-78").'
+        raise policy.error(key, f"{reason!r} is not valid", remedy)
+    return reason
+
+
+@dataclass(frozen=True)
+class Restart:
+    """When a failed task is restarted."""
+
+    maximum: int = integer(3, 0, 1_000_000)
+    """The highest number of restarts of a task in one run; 0 disables restarts."""
+    backoff: float = duration(1.0)
+    """The delay before the first restart. It doubles with each further restart, up to 300 s."""
+    on: tuple[str, ...] = texts(_reason, ("signal",))
+    """The failures after which a task is restarted: "any", "signal", "oom", an exit code ("3") or a range of exit codes ("64-78")."""
 
 
 def job_rank(job: str) -> int:

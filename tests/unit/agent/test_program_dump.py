@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent.launch import program_dump, python_stacks
-from tfdeploy.agent.launch.program_dump import take_dump
+from tfdeploy.agent.launch import dump_sender, python_stacks
+from tfdeploy.agent.launch.dump_sender import take_dump
 from tfdeploy.agent.launch.python_stacks import threads_of_faulthandler, threads_of_spy
 from tfdeploy.agent.task_dump import PythonThread, TaskDump
 
@@ -26,8 +26,8 @@ Start = Callable[[str], int]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interval that is long enough for what the programs here do; without the py-spy of this computer."""
-    monkeypatch.setattr(program_dump, "INTERVAL_SECONDS", 0.2)
-    monkeypatch.setattr(program_dump, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(dump_sender, "INTERVAL_SECONDS", 0.2)
+    monkeypatch.setattr(dump_sender, "PAUSE_SECONDS", 0.01)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 

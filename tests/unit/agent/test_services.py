@@ -5,7 +5,7 @@ from typing import Any
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.control.start_barrier import LISTEN_SECONDS
-from tfdeploy.spec.restart import Restart
+from tfdeploy.spec.jobs import Restart
 
 STORE = {"store": {"command": ["redis-server"], "restart": {"maximum": 1, "backoff": "0"}}}
 

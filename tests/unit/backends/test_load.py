@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.load import load, preload
+from tfdeploy.backends.backend import load, preload
 from tfdeploy.cli.select import search_places
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.backends import BACKENDS
@@ -40,7 +40,7 @@ def test_two_threads_import_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
             both.wait(0.2)
         raise ModuleNotFoundError("No module named 'docker'", name="docker")
 
-    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    monkeypatch.setattr("tfdeploy.backends.backend.importlib.import_module", imported)
     found, errors = search_places([("docker", ""), ("ec2", "")], 10)
     assert found == []
     assert [type(error) for error in errors.values()] == [SpecError, SpecError]
@@ -65,7 +65,7 @@ def test_a_package_that_is_missing_does_not_keep_the_others_from_being_loaded(mo
             raise ModuleNotFoundError("No module named 'docker'", name="docker")
         return import_module(name)
 
-    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    monkeypatch.setattr("tfdeploy.backends.backend.importlib.import_module", imported)
     preload(["docker", "local"])
     assert loaded == ["tfdeploy.backends.docker.backend", "tfdeploy.backends.local.backend"]
 
@@ -79,6 +79,6 @@ def test_the_time_limit_of_a_search_is_for_the_backends_and_not_for_their_import
         first.setdefault(name, threading.current_thread())
         return import_module(name)
 
-    monkeypatch.setattr("tfdeploy.backends.load.importlib.import_module", imported)
+    monkeypatch.setattr("tfdeploy.backends.backend.importlib.import_module", imported)
     search_places([("local", ""), ("docker", "unix:///none.sock")], 30.0)
     assert set(first.values()) == {threading.main_thread()}

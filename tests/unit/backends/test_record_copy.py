@@ -33,7 +33,7 @@ from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.transport.rpc import CallError
-from tfdeploy.backends import controller_calls, record_copy, record_view
+from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError, RecordLost
 from tfdeploy.errors import BackendError, Unreachable
@@ -365,7 +365,7 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
 ) -> None:
     """The record is not lost: `destroy`, which deletes the volume with the record after the download, is refused."""
     present.print(0, [(STDOUT, b"trained")])
-    record_view._warn.cache_clear()
+    record_copy._warn.cache_clear()
     copy, append = RecordCopy(cluster_ref()), agent_files.append
 
     def limited(path: Path, data: bytes) -> None:
@@ -380,7 +380,7 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
             with pytest.raises(RecordCopyError, match=sentence):
                 action(present)
         for _ in range(2):
-            view, silent_since = record_view.observed_view(cast(Any, present), copy, None, ViewRequest(), False, [])
+            view, silent_since = record_copy.observed_view(cast(Any, present), copy, None, ViewRequest(), False, [])
             assert (view.at, silent_since) == (5.0, None), "the controller responds, and is not shown as silent"
         assert len(caplog.messages) == 1
         patch.setattr(DockerTaskRunner, "end_run", lambda *_: None)

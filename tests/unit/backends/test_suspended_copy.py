@@ -11,7 +11,7 @@ from tests.components.processes import halted
 from tests.unit.backends.distant import distant_record
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.backends import controller_calls, record_copy, record_view
+from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyBusy
 
 HOLDS = """
@@ -26,7 +26,7 @@ with locked(Path(sys.argv[1])):
 def test_an_observation_reports_what_the_controller_has_and_what_deletes_something_is_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    record_view._warn.cache_clear()
+    record_copy._warn.cache_clear()
     for name in ("_SHORT_WAIT", "_LONG_WAIT"):
         monkeypatch.setattr(record_copy, name, 0.2)
     monkeypatch.setattr(controller_calls, "view", lambda *_: RecordView(5.0))
@@ -39,7 +39,7 @@ def test_an_observation_reports_what_the_controller_has_and_what_deletes_somethi
             assert process.stdout is not None
             process.stdout.readline()
             with halted(process.pid):
-                view, silent_since = record_view.observed_view(cast(Any, distant), copy, None, ViewRequest(), False, [])
+                view, silent_since = record_copy.observed_view(cast(Any, distant), copy, None, ViewRequest(), False, [])
                 assert (view.at, silent_since) == (5.0, None)
                 (warning,) = caplog.messages
                 assert "or is suspended (Ctrl-Z). Resume or end it." in warning

@@ -11,8 +11,8 @@ from tests.unit.snapshots import case, error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER
 from tests.unit.spec.test_ec2 import REFUSALS as EC2
+from tfdeploy.backends.backend import load
 from tfdeploy.backends.docker.volumes import parse_mount
-from tfdeploy.backends.load import load
 from tfdeploy.spec.cluster import cluster_spec
 
 Args = Mapping[str, Any]

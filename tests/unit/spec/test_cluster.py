@@ -7,7 +7,7 @@ import pytest
 from tests.unit.cases import spec
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
-from tfdeploy.spec.restart import Restart
+from tfdeploy.spec.jobs import Restart
 
 
 def refusal(name: str = "mnist", **args: Any) -> SpecError:

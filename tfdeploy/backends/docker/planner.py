@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.run_state import RunState
 from ...paths import absolute
-from ...plan.change import Change, grouped, updates
 from ...plan.inventory import Inventory
-from ...plan.plan import Plan, TaskPlan
+from ...plan.plan import Change, Plan, TaskPlan, grouped, updates
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY

@@ -14,11 +14,10 @@ from docker.errors import DockerException, ImageNotFound
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource
 
 from ...errors import BackendError, CommandError
+from ..backend import load
 from ..base import ClusterRef
 from ..installation import noted
-from ..load import load
-from ..stack_config import StackProvider
-from ..state_values import plain_values
+from ..stack_config import StackProvider, plain_values
 from .containers import Build
 from .engine.engine import Engine
 

@@ -12,9 +12,8 @@ import pulumi
 from ...agent.control.end_policy import spent
 from ...agent.launch.docker_env import NOTICE
 from ...errors import SpecError, Unreachable
-from ...plan.change import Change
 from ...plan.inventory import Inventory
-from ...plan.plan import Plan
+from ...plan.plan import Change, Plan
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY

@@ -24,8 +24,7 @@ from ...spec.cluster import ClusterSpec
 from ...units import text_of_seconds
 from ..base import ClusterRef
 from ..record_copy import RecordCopy, RecordUpdate
-from ..stack_config import StackProvider
-from ..state_values import plain_values
+from ..stack_config import StackProvider, plain_values
 from . import account_bucket
 from .account_bucket import BucketFolder
 from .machine import ssh

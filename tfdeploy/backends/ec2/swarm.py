@@ -17,8 +17,7 @@ from ..controller_calls import wait_for
 from ..docker import left_swarm
 from ..docker.engine.engine import Engine, engine_errors, retry_conflicts
 from ..parallel_calls import PARALLEL_CALLS, for_all
-from ..stack_config import StackProvider
-from ..state_values import plain_values
+from ..stack_config import StackProvider, plain_values
 from . import cleanup
 from .machine import machines, ssh
 from .machine.boot import InstancePoll, Member, stored_failure, wait_for_host_key, wait_until_ready

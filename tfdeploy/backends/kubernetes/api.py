@@ -15,8 +15,7 @@ from kubernetes.client import ApiClient
 from ...agent.polling import Backoff
 from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
-from .home import parse_home
-from .kubeconfig import Kubeconfig, source_of
+from .kubeconfig import Kubeconfig, parse_home, source_of
 
 Json = dict[str, Any]
 

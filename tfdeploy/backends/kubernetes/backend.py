@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ..backend import Backend
 from ..base import ClusterRef, Discovery, TaskAccess
 from .discover import discover_clusters, health
-from .home import parse_home
+from .kubeconfig import parse_home
 from .task_runner import KubernetesTaskRunner
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from kubernetes.config import ConfigException, incluster_config, kube_config
 from ...agent.files import write_whole
 from ...errors import SpecError, nearest
 from ...paths import make_private, state_folder
-from .home import NamespaceRef
 
 _WHERE = "kubernetes.context"
 _DEFAULT_NAMESPACE = "default"
@@ -29,6 +29,26 @@ Entries = dict[str, Mapping[str, Any]]
 
 # The client reports a login command that fails by its root logger, and then sends requests without a credential.
 logging.getLogger("kubernetes").setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True)
+class NamespaceRef:
+    """A namespace at an API server."""
+
+    namespace: str
+    server: str
+    """Its URL: `https://HOST:PORT`, or with a path."""
+
+    @property
+    def home(self) -> str:
+        """`ClusterRef.home`. Neither the context nor the file of the login is part of it: each user has their own."""
+        return f"{self.namespace}@{self.server}"
+
+
+def parse_home(home: str) -> NamespaceRef:
+    """The place of a home."""
+    namespace, _, server = home.partition("@")
+    return NamespaceRef(namespace, server)
 
 
 class Kubeconfig:

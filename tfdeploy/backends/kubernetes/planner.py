@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import SpecError
 from ...paths import absolute
-from ...plan.change import Change, grouped, updates
 from ...plan.inventory import Inventory, PlaceRef
-from ...plan.plan import Plan, TaskPlan
+from ...plan.plan import Change, Plan, TaskPlan, grouped, updates
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.jobs import JobSpec
@@ -24,9 +23,8 @@ from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
-from .pods import TRAIN_FOLDER, PodSettings, shown_settings
+from .pods import TRAIN_FOLDER, PodSettings, covers, is_folder, mounts, shown_settings
 from .validate import readable, refuse
-from .volumes import covers, is_folder, mounts
 
 if TYPE_CHECKING:
     import pulumi

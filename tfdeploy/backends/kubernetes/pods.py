@@ -1,4 +1,4 @@
-"""The Job of a task and the StatefulSet of the controller, from the props of their resources. Pure.
+"""The Job of a task and the StatefulSet of the controller, from the props of their resources, and the volumes of pods. Pure.
 
 A Job of one pod for each task: `podReplacementPolicy: Failed` starts no second pod before the first has ended, by the word of the API
 server, so that two programs of one task never run (kubernetes#115844). The launcher starts its program again inside the container;
@@ -7,14 +7,15 @@ the back-off of the kubelet is for a launcher that fails.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ...agent.json_data import JsonData
 from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ...units import text_of_size
 from ..base import CONTROLLER, RunProps, TaskProps
+from ..mounts import refuse_targets, split_mount
 from .labels import (
     HASH_LABEL,
     HOSTNAME_LABEL,
@@ -28,6 +29,10 @@ from .labels import (
     prefix,
 )
 
+if TYPE_CHECKING:  # whoever only observes a cluster needs no plan
+    from ...plan.plan import Plan
+    from ...spec.cluster import ClusterSpec
+
 TASK_PORT, CONTROLLER_PORT = 2222, 2220
 AGENT_FOLDER, TOKEN_FOLDER, SECRETS_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
 AGENT_FILE, TOKEN_FILE = f"{AGENT_FOLDER}/agent.pyz", f"{TOKEN_FOLDER}/token"
@@ -36,6 +41,7 @@ TASK_FOLDER = "/tmp/tfdeploy"
 """Where a launcher stores its task's files: they live as long as the pod, longer than its container."""
 
 RESERVED_FOLDERS = ("/run/tfdeploy", TASK_FOLDER, RECORD_FOLDER)
+_REMEDY = "Use CLAIM:/FOLDER[:ro] for a PersistentVolumeClaim of the namespace, or /FOLDER:/FOLDER[:ro] for a folder of the nodes."
 AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
 CONTAINER = "tensorflow"
 GPU = "nvidia.com/gpu"
@@ -305,3 +311,36 @@ def _resources(props: TaskProps) -> dict[str, Any]:
 
 def _hash(template: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def mounts(spec: "ClusterSpec", plan: "Plan", volumes: Sequence[str], train_claim: str) -> tuple[PodMount, ...]:
+    """The volumes of a job's pods. `data_dir` and `train_dir` are folders of the nodes, unless a volume has them.
+
+    Raises:
+        SpecError: a volume is not valid, or two have the same target.
+    """
+    where = f"{spec.name}: container.volumes"
+    own = [PodMount(*split_mount(where, text, _REMEDY)) for text in volumes]
+    data_dir, train_dir = plan.run.data_dir, plan.run.train_dir
+    shared = [
+        *([PodMount(data_dir, data_dir, True)] if is_folder(data_dir) and not covers(own, data_dir) else []),
+        *_train_mount(spec, train_dir, train_claim, own),
+    ]
+    refuse_targets(where, [mount.target for mount in (*own, *shared)], RESERVED_FOLDERS)
+    return (*shared, *own)
+
+
+def _train_mount(spec: "ClusterSpec", train_dir: str, train_claim: str, own: Sequence[PodMount]) -> list[PodMount]:
+    if not is_folder(train_dir) or covers(own, train_dir):
+        return []
+    return [PodMount(train_dir if spec.train_dir else train_claim, train_dir)]
+
+
+def is_folder(text: str) -> bool:
+    """Whether this is a folder, and not a URL."""
+    return text.startswith("/")
+
+
+def covers(mounts: Sequence[PodMount], folder: str) -> bool:
+    """Whether one of these volumes has the folder."""
+    return any(f"{folder.rstrip('/')}/".startswith(f"{mount.target.rstrip('/')}/") for mount in mounts)

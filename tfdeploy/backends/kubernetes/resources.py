@@ -16,14 +16,12 @@ from ..base import CONTROLLER, ClusterRef
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..record_copy import RecordCopy
-from ..stack_config import StackProvider, changed_inputs
-from ..state_values import plain_values
+from ..stack_config import StackProvider, changed_inputs, plain_values
 from ..zipapp import application, version
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
-from .home import parse_home
-from .kubeconfig import store_source
+from .kubeconfig import parse_home, store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
 from .pods import CONTROLLER_PORT, TASK_PORT
 

@@ -11,9 +11,9 @@ from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
 from .api import NOT_FOUND, ApiError, ApiServer
 from .cluster_objects import objects_of
+from .discover import INSTALL_METRICS
 from .drift import owner_part
 from .exec import PodCommand, PodConnection
-from .health import INSTALL_METRICS
 from .labels import controller_pod, hostname_of, selector
 from .permissions import NEEDED_ROLE, missing
 from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER

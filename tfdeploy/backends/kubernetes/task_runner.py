@@ -1,20 +1,26 @@
 """Tasks as pods: created, updated, deleted and observed through the API server."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...agent.run_state import RunState
+from ...agent.run_state import UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
 from ...errors import SpecError, Unreachable
+from ...units import moment
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, EngineTask, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner
-from . import cleanup, nodes
+from . import cleanup
+from .api import FORBIDDEN, NOT_FOUND, ApiError
 from .cluster_objects import ClusterObjects, is_same, objects_of
 from .controller_client import PodController
 from .labels import object_name
 from .pods import controller_set, stop_seconds, task_job
 from .resources import secret
+from .states import LOST_REMEDY, is_node_silent
+
+_UNKNOWN = "Unknown"
 
 
 class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
@@ -79,8 +85,17 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
         return stop_seconds(grace)
 
     def observe_machines(self, cluster: ClusterRef) -> ObservedMachines:
-        """The nodes with a pod of the cluster."""
-        return nodes.observe(objects_of(cluster))
+        """The status of each node with a pod of the cluster. A user who may not read nodes learns of one that does not respond by the
+        state of its pods."""
+        objects = objects_of(cluster)
+        pods: dict[str, list[Mapping[str, Any]]] = {}
+        for items in objects.pods().values():
+            for pod in items:
+                pods.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
+        statuses = {name: _node_status(objects, name, pods[name]) for name in pods if name}
+        silent = {name: status for name, status in statuses.items() if status.startswith(UNREACHABLE)}
+        remedies = {name: LOST_REMEDY.format(node=name) for name in silent}
+        return ObservedMachines({name: text for name, text in statuses.items() if text}, remedies=remedies)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's Job, or adopt the existing one of its name."""
@@ -99,3 +114,28 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
 
 def _token_secret(props: TaskProps) -> dict[str, Any]:
     return secret(props["cluster"], props["hostname"], {"token": task_token(props["token"], props["hostname"])})
+
+
+def _node_status(objects: ClusterObjects, name: str, pods: list[Mapping[str, Any]]) -> str:
+    """Empty for a node that responds."""
+    try:
+        node = objects.api.get(f"/api/v1/nodes/{name}")
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return "gone"
+        if error.status != FORBIDDEN:
+            raise
+        return UNREACHABLE if any(map(is_node_silent, pods)) else ""
+    ready: Mapping[str, Any] = next(
+        (item for item in node["status"].get("conditions", ()) if item["type"] == "Ready"), {}
+    )
+    if ready.get("status") == _UNKNOWN:
+        return f"{UNREACHABLE} since {_moment(ready.get('lastTransitionTime', ''))}"
+    return ""
+
+
+def _moment(text: str) -> str:
+    try:
+        return moment(datetime.datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return text

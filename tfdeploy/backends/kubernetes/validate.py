@@ -17,11 +17,10 @@ from ...units import named, quantity, text_of_size
 from ..base import CONTROLLER, FAIL
 from ..validate import refuse_requirements, refuse_script
 from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
-from .health import check_version
+from .discover import check_version
 from .labels import ID_LABEL
 from .permissions import missing, role, verbs_of
-from .pods import GPU, is_unprivileged
-from .volumes import mounts
+from .pods import GPU, is_unprivileged, mounts
 
 Json = Mapping[str, Any]
 

@@ -15,9 +15,8 @@ from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder
-from ...plan.change import grouped, updates
 from ...plan.inventory import Inventory
-from ...plan.plan import Plan, TaskPlan
+from ...plan.plan import Plan, TaskPlan, grouped, updates
 from ...plan.retained_data import RetainedData
 from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from ... import registry
+from ...backends.backend import health, preload
 from ...backends.base import FAIL, OK, WARN, Check
-from ...backends.load import health, preload
 from ...errors import BackendError, NotFound, SpecError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions

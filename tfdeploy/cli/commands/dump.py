@@ -6,7 +6,7 @@ from typing import Any
 
 from ...agent.run_state import RUNNING
 from ...agent.task_dump import PythonThread, TaskDump
-from ...backends.load import access
+from ...backends.backend import access
 from ...report.progress import Progress, rate_text, step_text
 from ...units import text_of_size
 from ..common import print_json, print_prose, print_result

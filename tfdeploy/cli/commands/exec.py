@@ -6,7 +6,7 @@ import sys
 from argparse import REMAINDER
 from collections.abc import Sequence
 
-from ...backends.load import access
+from ...backends.backend import access
 from ...errors import BackendError, SpecError
 from ..parser import Parser
 from ..select import ClusterQuery, select_existing_cluster

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ...agent.record.terminal_text import safe
 from ...agent.run_state import SUCCEEDED
-from ...backends.load import load
+from ...backends.backend import load
 from ...backends.task_access import no_task
 from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts

@@ -13,8 +13,7 @@ from ...spec.cluster import cluster_spec
 from ...units import counted
 from ..common import print_message, print_result
 from ..parser import Parser
-from ..tfjob.conversion import API_VERSION, KIND, Conversion, convert
-from ..tfjob.program import program
+from ..tfjob.conversion import API_VERSION, KIND, Conversion, convert, program
 
 _BACKEND = "kubernetes"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import registry
+from ...backends.backend import load
 from ...backends.base import ClusterRef, DiscoveredCluster
-from ...backends.load import load
 from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreachable
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from ... import registry
+from ...backends.backend import preload
 from ...backends.base import GONE
-from ...backends.load import preload
 from ...errors import NotFound, SpecError
 from ...outputs import CostSummary
 from ...registry import Entry

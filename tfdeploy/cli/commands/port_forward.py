@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...agent.run_state import TENSORBOARD
+from ...backends.backend import access
 from ...backends.base import Route
-from ...backends.load import access
 from ...backends.port_forward import LOOPBACK, Forward
 from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry

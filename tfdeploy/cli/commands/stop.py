@@ -4,7 +4,7 @@ import time
 
 from ... import registry
 from ...agent.run_state import STOPPED, RunState
-from ...backends.load import access
+from ...backends.backend import access
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ...report.diagnosis import after_stop

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...backends.load import access
+from ...backends.backend import access
 from ...units import text_of_size
 from ..common import print_json
 from ..output import print_table

@@ -9,8 +9,8 @@ from ... import registry
 from ...agent.launch.archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, Begin
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
+from ...backends.backend import access
 from ...backends.connection import Connection
-from ...backends.load import access
 from ...backends.task_files import LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry

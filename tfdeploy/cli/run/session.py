@@ -10,7 +10,7 @@ from types import FrameType
 
 from ... import registry
 from ...agent.run_state import STOPPED
-from ...backends.load import access
+from ...backends.backend import access
 from ...errors import BackendError, CommandError, NotFound
 from ...report.remedies import in_words_of_run
 from ..common import print_message

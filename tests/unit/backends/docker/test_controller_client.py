@@ -15,7 +15,7 @@ from tests.unit.props import CANARY, task_props
 from tests.waiting import until
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.transport.rpc import CallError
-from tfdeploy.backends import record_view
+from tfdeploy.backends import record_copy
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.engine import controller_client
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
@@ -200,7 +200,7 @@ def test_a_preview_gets_the_controllers_view_and_writes_no_file(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     fake.controller = responds(json.dumps(RecordView(at=7.0).to_dict()).encode())
     cluster = {**task_props()["cluster"], "home": fake.address}
-    view, silent_since = record_view.observed_view(
+    view, silent_since = record_copy.observed_view(
         controller, RecordCopy(cast(ClusterRef, cluster)), None, ViewRequest(), is_preview=True, problems=[]
     )
     assert (view.at, silent_since) == (7.0, None)

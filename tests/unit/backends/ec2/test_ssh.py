@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
+from tfdeploy.backends.backend import access
 from tfdeploy.backends.docker.engine.connection import SshTarget
 from tfdeploy.backends.docker.labels import MACHINE_LABEL
 from tfdeploy.backends.docker.swarm.swarm import Swarm
@@ -14,7 +15,6 @@ from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.boot import host_key
 from tfdeploy.backends.ec2.machine.machine_provider import discover_hosts
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
-from tfdeploy.backends.load import access
 from tfdeploy.errors import NotFound, SpecError, Unreachable
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"

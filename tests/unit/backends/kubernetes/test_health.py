@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
-from tfdeploy.backends.kubernetes.health import checks
+from tfdeploy.backends.kubernetes.discover import checks
 from tfdeploy.errors import Unreachable
 
 

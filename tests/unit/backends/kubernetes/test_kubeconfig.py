@@ -12,8 +12,7 @@ import yaml
 
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.discover import discover_clusters
-from tfdeploy.backends.kubernetes.home import parse_home
-from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig, chosen_place
+from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig, chosen_place, parse_home
 from tfdeploy.errors import SpecError, Unreachable
 
 PLUGIN = """\

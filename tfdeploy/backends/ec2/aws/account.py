@@ -22,7 +22,7 @@ from ....errors import SpecError
 from ....paths import make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
-from ...record_view import DELETE_UNREACHABLE
+from ...record_copy import DELETE_UNREACHABLE
 from ..machine import ssh
 from . import settings
 from .errors import aws_errors, refuse_no_region
