@@ -215,8 +215,16 @@ def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
 
 
 def program_problems(observed: ObservedState) -> list[Finding]:
-    """What is wrong beside failures: tasks that wait for a peer, and metrics of `until` that the controller cannot compare."""
-    return [*_session_waits(observed), *_until_problems(observed)]
+    """What is wrong beside failures: tasks that wait for a peer, and metrics of `until` that the controller cannot compare; after the
+    success, workers that have printed no step, and a checkpoint that was not evaluated."""
+    run, findings = observed.view.run_state, list[Finding]()
+    if run is None:
+        return findings
+    if run.result is None:
+        findings = _session_waits(run, observed)
+    elif run.result.state == SUCCEEDED:
+        findings = [*_without_steps(run, observed), *_not_evaluated(run)]
+    return [*findings, *_until_problems(observed)]
 
 
 def lost_with_success(observed: ObservedState) -> list[Finding]:
@@ -258,55 +266,69 @@ def _last_error(run: RunState, observed: ObservedState) -> str:
 _WAIT = re.compile(
     r"CreateSession still waiting for response from worker: /job:(?P<job>\w+)/replica:\d+/task:(?P<index>\d+)"
 )
-_NOT_READY = re.compile(r"Waiting for model to be ready\.")
-"""A worker that is not the chief prints this every 30 s until the chief has initialized the variables:
-https://github.com/tensorflow/tensorflow/blob/master/tensorflow/python/training/session_manager.py"""
-
-_SESSION = re.compile(r"Scanning workers for devices: \d+ total workers")
-_SESSION_SECONDS = 25.0
-"""While it waits for these, it begins a session every 30 s. By default that prints nothing but this line."""
-
-_WAIT_SECONDS = 40.0
-"""A task that waits prints such a line at least so often."""
+_LEAST_LINES = 3
+"""So many such lines for one peer before a peer that still runs is named."""
 
 _OBSERVED_LINES = 20
 """An observation reads so many lines of each task. A task with fewer has printed no others."""
-
-_LEAST_LINES = 3
-"""So many such lines for one peer, of which there is one in 10 s, before a peer that still runs is named."""
 
 _LONGEST_VALUE = 40
 """So many characters of a metric's value are shown."""
 
 
-def _session_waits(observed: ObservedState) -> list[Finding]:
-    """While the run is open, the tasks that print nothing but that they wait for a peer; after its success, the workers that waited
-    until then, and never trained."""
-    run = observed.view.run_state
-    if run is None:
+def _session_waits(run: RunState, observed: ObservedState) -> list[Finding]:
+    """The running tasks that print nothing but that their session waits for a peer."""
+    findings = []
+    for task in [task for task in run.training_tasks if task.state == RUNNING]:
+        awaited = Counter[str]()
+        for line in reversed(observed.view.logs.get(task.hostname, [])):
+            if match := _WAIT.search(line.text):
+                awaited[_peer(run, match["job"], int(match["index"]))] += 1
+            elif line.text.strip():
+                break
+        states = {name: run.tasks[name].state if name in run.tasks else "not there" for name in awaited if name}
+        for name, state in states.items():
+            if state in (*FINAL, "not there") or awaited[name] >= _LEAST_LINES:
+                findings.append(_session_wait(task, name, state))
+                break
+    return findings
+
+
+def _session_wait(task: TaskState, peer: str, state: str) -> Finding:
+    own = f"/job:{'worker' if task.job in WORKERS else task.job}/task:{task.index}"
+    session = f'`config=tf.compat.v1.ConfigProto(device_filters=["/job:ps", "{own}"])`'
+    text = f"{task.hostname} waits for {peer} ({state}), which does not respond to its session."
+    return Finding(task.hostname, text, f"In the program, create the session with {session}.")
+
+
+def _peer(run: RunState, job: str, index: int) -> str:
+    """The task that TensorFlow knows by this job and index; empty for none."""
+    if f"{job}-{index}" in optional_workers(run.spec):
+        return f"{job}-{index}"
+    jobs = {"worker": WORKERS, "master": ("chief",)}.get(job, (job,))
+    names = [task.hostname for name in jobs for task in run.training_tasks if task.job == name]
+    return names[index] if index < len(names) else ""
+
+
+def _without_steps(run: RunState, observed: ObservedState) -> list[Finding]:
+    """The workers that were stopped at the end of their time and have printed no step, unlike a task that decided the success."""
+    logs, findings = observed.view.logs, []
+    deciding = [task.hostname for task in deciding_tasks(run)] if run.spec.success == WORKER_0 else []
+    if not any(_has_step(logs.get(name, [])) for name in deciding):
         return []
-    if run.result is not None:
-        return [*_never_trained(run, observed), *_not_evaluated(run)] if run.result.state == SUCCEEDED else []
-    running = [task for task in run.training_tasks if task.state == RUNNING]
-    waits = [_wait(run, task, observed.view.logs.get(task.hostname, [])) for task in running]
-    return [wait for wait in waits if wait is not None]
-
-
-def _never_trained(run: RunState, observed: ObservedState) -> list[Finding]:
-    lines = {name: [line for line in printed if line.text.strip()] for name, printed in observed.view.logs.items()}
-    others = deciding_tasks(run) if run.spec.success == WORKER_0 else []
-    others_train = any(_has_step(lines.get(other.hostname, [])) for other in others)
-    waits = []
     for task in run.training_tasks:
-        own = lines.get(task.hostname, [])
-        if not is_worker(run, task) or task.state not in (RUNNING, STOPPED) or _has_step(own):
-            continue
-        match = _last_wait(own)
-        if match is not None and not _is_old(run, task, own, observed.view.at):
-            waits.append(_waited(run, task, match))
-        elif match is None and _ran_too_long(run, task) and len(own) < _OBSERVED_LINES and others_train:
-            waits.append(_no_step(task))
-    return waits
+        name, lines = task.hostname, logs.get(task.hostname, [])
+        is_waiting = bool(lines) and _WAIT.search(lines[-1].text) is not None
+        is_silent = not _has_step(lines) and (is_waiting or len(lines) < _OBSERVED_LINES)
+        if is_silent and is_worker(run, task) and _ran_too_long(run, task):
+            text = f"{name} was stopped at the end of its `worker_timeout`, and has printed no step."
+            remedy = f"If it should train, it began too late, or its session waited for another task: `tfdeploy logs {name}`."
+            findings.append(Finding(name, text, remedy, wrong=False))
+    return findings
+
+
+def _has_step(lines: Sequence[StoredLine]) -> bool:
+    return any(step_in(line.text) is not None for line in lines)
 
 
 def _ran_too_long(run: RunState, task: TaskState) -> bool:
@@ -329,74 +351,6 @@ def _not_evaluated(run: RunState) -> list[Finding]:
     return []
 
 
-def _waited(run: RunState, task: TaskState, match: re.Match[str]) -> Finding:
-    name = task.hostname
-    peer = _peer(run, match["job"], int(match["index"])) if match.re is _WAIT else None
-    if peer is not None:
-        text = f"{name} never trained a step: its session waited for {peer.hostname} until the run had succeeded."
-        return Finding(name, text, f"In the program, {_filters(task)}", wrong=False)
-    text = f"{name} never trained a step: it waited for initialized variables until the run had succeeded."
-    remedy = "It looks for them every 30 s: a training that takes longer has all workers."
-    return Finding(name, text, remedy, wrong=False)
-
-
-def _no_step(task: TaskState) -> Finding:
-    name = task.hostname
-    text = f"{name} printed no step before the run had succeeded, unlike the worker that decides, and did not end by itself."
-    remedy = f"If it should train, it began too late, or waited for another task: `tfdeploy logs {name}`."
-    return Finding(name, text, remedy, wrong=False)
-
-
-def _has_step(lines: Sequence[StoredLine]) -> bool:
-    return any(step_in(line.text) is not None for line in lines)
-
-
-def _last_wait(lines: Sequence[StoredLine]) -> re.Match[str] | None:
-    """The match of the last line, without those that TensorFlow prints at each start; None where it does not wait."""
-    last = float("inf")
-    for line in reversed(lines):
-        session = _SESSION.search(line.text)
-        if session is not None and line.at < last - _SESSION_SECONDS < float("inf"):
-            return session
-        last = line.at if session is not None else last
-        match = _WAIT.search(line.text) or _NOT_READY.search(line.text)
-        if match is not None or not is_noise(line.text):
-            return match
-    return None
-
-
-def _is_old(run: RunState, task: TaskState, lines: Sequence[StoredLine], now: float) -> bool:
-    """Whether the task has been silent for longer than one that still waits."""
-    last, end = max(line.at for line in lines), task.since if task.state in FINAL else now
-    return last > run.submitted_at and end - last > _WAIT_SECONDS
-
-
-def _wait(run: RunState, task: TaskState, lines: Sequence[StoredLine]) -> Finding | None:
-    awaited = []
-    for text in reversed([text for line in lines if (text := plain(line.text)).strip()]):
-        match = _WAIT.search(text)
-        if match is None:
-            break
-        awaited.append((match["job"], int(match["index"])))
-    absent = [name for job, index in awaited if (name := f"{job}-{index}") in optional_workers(run.spec)]
-    missing = next((name for name in absent if name not in run.tasks), "")
-    if missing:
-        text = f"{task.hostname} waits for {missing}, which does not exist: its session has no device filters."
-        return Finding(task.hostname, text, f"In the program, {_filters(task)}")
-    peers = [peer for job, index in awaited if (peer := _peer(run, job, index)) is not None]
-    ended = next((peer for peer in peers if peer.state in FINAL), None)
-    if ended is not None:
-        text = f"{task.hostname} waits for {ended.hostname}, which has ended ({ended.state}): its session has no device filters."
-        return Finding(task.hostname, text, _wait_remedy(run, task))
-    counts = Counter(peer.hostname for peer in peers)
-    silent = next((peer for peer in peers if counts[peer.hostname] >= _LEAST_LINES), None)
-    if silent is None:
-        return None
-    text = f"{task.hostname} waits for {silent.hostname}, which is {silent.state} and does not respond to its session."
-    remedy = f"If {silent.hostname} starts no server of TensorFlow, or starts it much later: {_filters(task)}"
-    return Finding(task.hostname, text, remedy)
-
-
 def waits_for_machines(observed: ObservedState) -> list[Finding]:
     """The machines that do not respond, whose tasks start elsewhere only when somebody confirms the end of their programs."""
     run, findings = observed.view.run_state, []
@@ -414,26 +368,6 @@ def waits_for_machines(observed: ObservedState) -> list[Finding]:
 def record_problems(observed: ObservedState) -> list[Finding]:
     """The record that is lost with its machine."""
     return [Finding(RECORD, observed.not_stored)] if observed.not_stored else []
-
-
-def _wait_remedy(run: RunState, task: TaskState) -> str:
-    filters = f"In the program, {_filters(task)}"
-    if task not in deciding_tasks(run) or task.hostname in ("chief-0", "worker-0"):
-        return filters
-    rule = "chief" if "chief" in run.spec.jobs else "worker-0"
-    return f'{filters} Or set `success="{rule}"`, so that the run does not wait for {task.hostname}.'
-
-
-def _filters(task: TaskState) -> str:
-    own = f"/job:{'worker' if task.job in WORKERS else task.job}/task:{task.index}"
-    return f'create the session with `config=tf.compat.v1.ConfigProto(device_filters=["/job:ps", "{own}"])`.'
-
-
-def _peer(run: RunState, job: str, index: int) -> TaskState | None:
-    """The task that TensorFlow knows by this job and index."""
-    jobs = {"worker": WORKERS, "master": ("chief",)}.get(job, (job,))
-    tasks = [task for name in jobs for task in run.training_tasks if task.job == name]
-    return tasks[index] if index < len(tasks) else None
 
 
 def _until_problems(observed: ObservedState) -> list[Finding]:

@@ -260,7 +260,7 @@ def test_a_task_that_waits_for_a_peer_that_has_ended_is_named_once(logged: list[
     world.exit("worker-1")
     followed([*sights, sight(world)], workers=2, success="all-workers")
     (line,) = logged
-    assert line.startswith("mnist: worker-1 waits for worker-0, which has ended (succeeded)")
+    assert line.startswith("mnist: worker-1 waits for worker-0 (succeeded)")
 
 
 def test_the_end_of_the_wait_for_other_workers_is_said_once(logged: list[str]) -> None:
@@ -289,15 +289,17 @@ def test_an_update_waits_for_the_evaluator_and_names_it_once(logged: list[str]) 
     )
 
 
-def test_a_worker_that_never_trained_is_named_after_the_success(logged: list[str]) -> None:
+def test_a_worker_that_printed_no_step_is_named_after_the_success(logged: list[str]) -> None:
     world = running(workers=2)
     before = sight(world)
     world.exit("worker-0")
     world.wait(60.0)
-    text = "CreateSession still waiting for response from worker: /job:worker/replica:0/task:0"
-    last = sight(world, (1.0, text), hostname="worker-1")
+    world.settle()
+    assert world.job.tasks["worker-1"].state == STOPPED
+    last = sight(world, (1.0, "step 1"))
     finish(observed(watch([before, last], workers=2)[0], "2026-11-21T12:00:00+00:00"))
-    assert logged[-1].startswith("mnist: worker-1 never trained a step: its session waited for worker-0")
+    expected = "mnist: worker-1 was stopped at the end of its `worker_timeout`, and has printed no step."
+    assert logged[-1].startswith(expected)
 
 
 @pytest.mark.parametrize(("value", "said"), [("97.5%,", 1), ("0.97", 0)])
