@@ -19,9 +19,9 @@ LIMITS = {
     "tfdeploy/backends/docker": 3987,
     "tfdeploy/backends/kubernetes": 3011,
     "tfdeploy/backends/ec2": 7053,
-    "tfdeploy/report": 4670,
+    "tfdeploy/report": 4558,
     "tfdeploy/cli": 6618,
-    "tests": 78260,
+    "tests": 78189,
     "bench": 4800,
     "docs": 6600,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49638, 324
+PACKAGE_LINES, PACKAGE_MODULES = 49531, 324
 
 DENSITY = {
     "mean length of a function": 8.6,

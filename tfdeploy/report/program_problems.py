@@ -13,7 +13,7 @@ from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
 from ..agent.record.steps import step_in
-from ..agent.record.terminal_text import plain, shown_text
+from ..agent.record.terminal_text import shown_text
 from ..agent.run_state import DEAD, EVALUATOR, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
 from ..backends.base import ObservedState
 from ..units import named

@@ -2,6 +2,7 @@
 the words of `tfdeploy run`. Pure."""
 
 import re
+import signal
 from collections.abc import Sequence
 
 from ..agent.run_state import TaskState
@@ -73,8 +74,70 @@ _SAVED = re.compile(
 )
 """What `MonitoredTrainingSession` and `Supervisor` log of a checkpoint with a relative path."""
 
+_TENSORFLOW_2_15 = '`container={{"image": "tensorflow/tensorflow:2.15.0"}}`'
+_KERAS_2_NAMES = (
+    "reset_states|predict_proba|to_yaml|total_loss|state_updates|_get_distribution_strategy|_create_all_weights|_decayed_lr"
+    "|get_gradients|add_update|get_(?:input|output)_(?:shape_)?at|use_sequence_api|fit_generator|evaluate_generator"
+    "|predict_generator|predict_classes|get_updates"
+)
+_OF_KERAS = r"SGD|Ada\w+|Nadam|RMSprop|Ftrl|Lion|LossScaleOptimizer|Dense|Dropout|Conv\w+|LSTM|GRU|Flatten|Embedding|KerasTensor"
+_KERAS_CLASSES = (
+    rf"{_OF_KERAS}|Trainer|BaseOptimizer|Model|TensorBoard|EarlyStopping|ReduceLROnPlateau|CSVLogger|BackupAndRestore"
+    r"|ModelCheckpoint|(?:Max|Unit)Norm|L1|L2|L1L2|(?:Random|Truncated)(?:Normal|Uniform)|VarianceScaling|(?:Glorot|He|Lecun)\w+"
+)
+_KERAS_2 = (
+    r"(?:supported in|available with) Keras 3\b|Keras 3 only|A KerasTensor cannot"
+    r"|convert a value \(PerReplica|unsupported type \(<class '\S*\.PerReplica'"
+    r"|module '(?:tensorflow\.)?keras\b|No module named '(?:tensorflow\.(?:python\.)?)?keras\b"
+    r"|cannot import name '\w+' from '(?:tensorflow\.)?keras|Could not deserialize 'keras|instances of .?keras\.Layer"
+    r"|Unrecognized keyword arguments|Argument(?:s|\(s\)) not recognized: \{|must end in `\.(?:keras|weights\.h5)`"
+    r"|Invalid filepath extension for saving|Could not interpret (?:initializer identifier: \(|optimizer identifier: <tensorflow)"
+    rf"|object has no attribute '(?:{_KERAS_2_NAMES})'|'(?:{_OF_KERAS})' object has no attribute"
+    rf"|(?:{_KERAS_CLASSES})\.\w+\(\) (?:got an unexpected keyword argument|missing \d required positional argument)"
+    r"|Expected .?\w*metrics.? argument to be a list|Invalid value for argument `reduction`|`add_metric\(\)` method is deprecated"
+    r"|pass this dataset to .{0,3}ClusterCoordinator\.create_per_worker_dataset"
+    r"|add_weight\(\) got multiple values|`name` must be passed as a keyword argument\. Received: add_weight"
+)
+"""What Keras 3 says to programs for Keras 2, with TensorFlow 2.16 to 2.21. docs/how-to/keras.md has the same for readers."""
+
 _FLAGS = "|".join(FLAGS)
 _PROGRAM_REMEDIES = (
+    (
+        r"No module named 'tensorflow_addons",
+        (
+            "TensorFlow Addons ended with TensorFlow 2.15 and Keras 2: replace what the program takes from it, or use TensorFlow 2.15, "
+            f"by {_TENSORFLOW_2_15}."
+        ),
+    ),
+    (
+        r"ImportError: Keras cannot be imported",
+        "`TF_USE_LEGACY_KERAS` is set, and Keras 2 is not installed: add `tf_keras` to `requirements`.",
+    ),
+    (
+        (
+            r"module 'tensorflow\S*' has no attribute 'estimator'|cannot import name 'estimator' from 'tensorflow"
+            r"|No module named 'tensorflow(?:\.python\.estimator|_estimator)"
+        ),
+        (
+            f"TensorFlow 2.16 and later have no Estimator: use TensorFlow 2.15, by {_TENSORFLOW_2_15}, or on `local` by "
+            '`requirements=["tensorflow==2.15.*"]` with Python 3.9 to 3.11.'
+        ),
+    ),
+    (
+        r"module 'tensorflow\S*' has no attribute 'contrib'|No module named 'tensorflow\.contrib",
+        "TensorFlow 2 has no `tf.contrib`: the program needs TensorFlow 1, or a change of what it takes from there.",
+    ),
+    (
+        r"module 'tensorflow(?:\S*\.train)?' has no attribute",
+        "If the program is written for TensorFlow 1, begin it with `import tensorflow.compat.v1 as tf; tf.disable_v2_behavior()`.",
+    ),
+    (
+        _KERAS_2,
+        (
+            'If the program is written for Keras 2: this TensorFlow has Keras 3, so set `requirements=["tf_keras"]` and '
+            '`env={{"TF_USE_LEGACY_KERAS": "1"}}`. A program that imports `keras` itself has to import `tf_keras` instead.'
+        ),
+    ),
     (
         rf"unrecognized arguments:.*--(?:{_FLAGS})\b|Unknown command line flag '(?:{_FLAGS})'|No such option:? '?--(?:{_FLAGS})\b",
         (
@@ -154,111 +217,7 @@ _PROGRAM_REMEDIES = (
     ),
 )
 
-_KERAS_2 = (
-    'The program is written for Keras 2, and this TensorFlow has Keras 3: set `requirements=["tf_keras"]` and '
-    '`env={{"TF_USE_LEGACY_KERAS": "1"}}`. A program that imports `keras` itself has to import `tf_keras` instead.'
-)
-_NO_KERAS_2 = "`TF_USE_LEGACY_KERAS` is set, and Keras 2 is not installed: add `tf_keras` to `requirements`."
-_ESTIMATOR = (
-    'TensorFlow 2.16 and later have no Estimator: use TensorFlow 2.15, by `container={{"image": "tensorflow/tensorflow:2.15.0"}}`, '
-    'or on `local` by `requirements=["tensorflow==2.15.*"]` with Python 3.9 to 3.11.'
-)
-_CONTRIB = "TensorFlow 2 has no `tf.contrib`: the program needs TensorFlow 1, or a change of what it takes from there."
-_TENSORFLOW_1 = "The program is written for TensorFlow 1: begin it with `import tensorflow.compat.v1 as tf; tf.disable_v2_behavior()`."
-
-_OF_TENSORFLOW_1 = (
-    "placeholder|Session|ConfigProto|GPUOptions|InteractiveSession|app|flags|logging|gfile|layers|get_variable|variable_scope"
-    "|global_variables_initializer|reset_default_graph|get_default_graph|set_random_seed|FIFOQueue|truncated_normal|log"
-)
-_OF_TRAIN = (
-    "Server|Supervisor|MonitoredTrainingSession|replica_device_setter|SyncReplicasOptimizer|Saver|get_or_create_global_step"
-    "|[A-Za-z]*Optimizer"
-)
-
-_OPTIMIZERS = "SGD|Adam\\w*|Nadam|RMSprop|Ftrl|Ada\\w+|Lion|Lamb|LossScaleOptimizer"
-_CALLBACKS = "TensorBoard|EarlyStopping|ReduceLROnPlateau|CSVLogger|BackupAndRestore|ModelCheckpoint"
-_PARTS = (
-    "MaxNorm|UnitNorm|L1|L2|L1L2|RandomNormal|RandomUniform|TruncatedNormal|VarianceScaling|(?:Glorot|He|Lecun)\\w+"
-)
-_KERAS_2_NAMES = (
-    "reset_states|predict_proba|to_yaml|total_loss|state_updates|_get_distribution_strategy|_create_all_weights|_decayed_lr"
-    "|get_gradients|add_update|get_(?:input|output)_(?:shape_)?at|use_sequence_api|fit_generator|evaluate_generator"
-    "|predict_generator|predict_classes|get_updates"
-)
-_KERAS_2_MESSAGES = (
-    rf"object has no attribute '(?:{_KERAS_2_NAMES})'"
-    rf"|'(?:{_OPTIMIZERS})' object has no attribute '(?:lr|minimize|weights|get_weights|decay|_hyper)'"
-    r"|'(?:Dense|Conv\w+|LSTM|GRU|Flatten|Embedding)' object has no attribute '(?:input|output)_shape'"
-    r"|'KerasTensor' object has no attribute"
-    r"|Arguments not recognized: \{|Unrecognized keyword arguments: \["
-    rf"|(?:Trainer|BaseOptimizer|Model|{_CALLBACKS}|{_PARTS})\.\w+\(\) got an unexpected keyword argument"
-    r"|(?:Dense|Dropout|Conv\w+)\.__init__\(\) missing \d required positional argument"
-    r"|Expected .?\w*metrics.? argument to be a list, tuple, or"
-    r"|Could not interpret initializer identifier: \(|Could not interpret optimizer identifier: <tensorflow"
-    r"|`add_metric\(\)` method is deprecated|Only instances of .?keras\.Layer.? can be added"
-    r"|Invalid value for argument `reduction`|Could not deserialize 'keras"
-    r"|pass this dataset to .{0,3}ClusterCoordinator\.create_per_worker_dataset"
-    r"|module 'tensorflow\.keras\.[\w.]+' has no attribute"
-    r"|add_weight\(\) got multiple values for argument|No module named 'tensorflow\.python\.keras"
-)
-_ADDONS = (
-    "TensorFlow Addons ended with TensorFlow 2.15 and Keras 2: replace what the program takes from it, or use TensorFlow 2.15, by "
-    '`container={{"image": "tensorflow/tensorflow:2.15.0"}}`.'
-)
-
-_API_REMEDIES = (
-    (r"No module named 'tensorflow_addons", _ADDONS),
-    (r"ImportError: Keras cannot be imported", _NO_KERAS_2),
-    (
-        (
-            r"module 'tensorflow(?:\._api\S*|\.compat\.v1|\.keras)?' has no attribute 'estimator'"
-            r"|cannot import name 'estimator' from 'tensorflow|No module named 'tensorflow(?:\.python\.estimator|_estimator)"
-        ),
-        _ESTIMATOR,
-    ),
-    (r"module 'tensorflow(?:\.compat\.v1)?' has no attribute 'contrib'|No module named 'tensorflow\.contrib", _CONTRIB),
-    (
-        (
-            rf"module 'tensorflow' has no attribute '(?:{_OF_TENSORFLOW_1})'"
-            rf"|module 'tensorflow\S*\.train' has no attribute '(?:{_OF_TRAIN})'"
-        ),
-        _TENSORFLOW_1,
-    ),
-    (
-        (
-            r"module 'keras(?:\.[\w.]*)?' has no attribute|No module named '(?:tensorflow\.)?keras\."
-            r"|cannot import name '\w+' from '(?:tensorflow\.)?keras"
-            r"|Attempt to convert a value \(PerReplica|unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'"
-            r"|is not (?:supported in|available with) Keras 3|Keras 3 only supports"
-            r"|Unrecognized keyword arguments passed to|Argument\(s\) not recognized: \{"
-            r"|Invalid filepath extension for saving|The filename must end in `\.weights\.h5`"
-            r"|filepath provided must end in `\.(?:keras|weights\.h5)`|A KerasTensor cannot be used as input to a TensorFlow function"
-            rf"|{_KERAS_2_MESSAGES}"
-            r"|`name` must be passed as a keyword argument\. Received: add_weight"
-        ),
-        _KERAS_2,
-    ),
-)
-"""Programs for earlier versions of TensorFlow and Keras, by the messages of TensorFlow 2.16 to 2.21 with Keras 3: pattern to remedy,
-the most particular first. docs/how-to/keras.md has the same for readers."""
-
 _NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
-_MOST_SIGNALS = 64
-_SIGNALS = {
-    1: "SIGHUP",
-    2: "SIGINT",
-    3: "SIGQUIT",
-    4: "SIGILL",
-    6: "SIGABRT",
-    7: "SIGBUS",
-    8: "SIGFPE",
-    9: "SIGKILL",
-    11: "SIGSEGV",
-    13: "SIGPIPE",
-    15: "SIGTERM",
-}
-"""The numbers of Linux, where the tasks run."""
-
 _MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches or fewer tasks."
 
 
@@ -271,7 +230,7 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
     """What to do about a task that failed, by how it ended and its last lines."""
     if task.out_of_memory:
         return f"Raise the limit by `jobs={{{task.job!r}: {{'memory': …}}}}`, or use smaller batches."
-    remedy = _remedy((*_API_REMEDIES, *_PROGRAM_REMEDIES), "\n".join(lines), task.job)
+    remedy = _remedy(_PROGRAM_REMEDIES, "\n".join(lines), task.job)
     if remedy:
         return remedy
     if killed := signal_behind(task):
@@ -286,9 +245,9 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
 def signal_behind(task: TaskState) -> str:
     """The signal by which a program behind a wrapper was killed: shells and `env` report it as an exit code of 128 + its number."""
     number = (task.exit_code or 0) - _SIGNALLED
-    if task.signal or not 0 < number <= _MOST_SIGNALS:
+    if task.signal or not 0 < number < signal.NSIG:
         return ""
-    return _SIGNALS.get(number) or f"signal {number}"
+    return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
 
 
 def _signalled(code: int, killed: str) -> str:

@@ -277,7 +277,9 @@ def test_a_worker_that_waits_for_one_that_has_ended_is_named_with_what_to_set() 
     assert 'device_filters=["/job:ps", "/job:worker/task:1"]' in found.remedy
 
 
-@pytest.mark.parametrize("texts", [[line("worker-0"), "step 1"], [], ["step 1"], [line("ps-0")], [line("worker-9")] * 5])
+@pytest.mark.parametrize(
+    "texts", [[line("worker-0"), "step 1"], [], ["step 1"], [line("ps-0")], [line("worker-9")] * 5]
+)
 def test_a_worker_that_has_begun_or_waits_for_a_moment_is_not_named(texts: list[str]) -> None:
     assert waits(texts) == []
 

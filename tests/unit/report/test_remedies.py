@@ -3,7 +3,7 @@
 import pytest
 
 from tfdeploy.report.diagnosis import way_on
-from tfdeploy.report.remedies import _API_REMEDIES, _PROGRAM_REMEDIES, in_words_of_run
+from tfdeploy.report.remedies import _PROGRAM_REMEDIES, in_words_of_run
 
 WORDS = [
     (way_on("0123"), "Fix the cause, and run the command again by `tfdeploy run`."),
@@ -34,5 +34,5 @@ def test_a_remedy_is_in_the_words_of_run(text: str, said: str) -> None:
 
 
 def test_no_remedy_of_a_program_names_what_run_does_not_have() -> None:
-    for _, remedy in (*_PROGRAM_REMEDIES, *_API_REMEDIES):
+    for _, remedy in _PROGRAM_REMEDIES:
         assert "pulumi" not in in_words_of_run(remedy.replace("{{", "{").replace("}}", "}"))
