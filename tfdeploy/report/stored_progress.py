@@ -3,21 +3,22 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from ..agent.control.end_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
-from .progress import LEADERS, Progress, read_progress
+from .progress import Progress, leaders_first, read_progress
 
-_LAST_LINES = 1000
+LAST_LINES = 1000
 """So many last lines of a task are read for its progress."""
 
 
-def speed(record: Record, state: RunState) -> float | None:
-    """The last steps a second in the output of the first task that prints steps; the deciding tasks come first."""
-    deciding = [task.hostname for task in deciding_tasks(state)]
-    names = [name for name in dict.fromkeys([*deciding[:1], *LEADERS]) if name in state.tasks]
-    rates = (progress.rate for progress in stored_progress(record, state.spec.id, names))
-    return next((rate for rate in rates if rate is not None), None)
+def first_progress(
+    record: Record, state: RunState | None, commands: Mapping[str, str] = MappingProxyType({})
+) -> Progress:
+    """The progress of the first task that prints steps or losses; the chief comes first."""
+    if state is None:
+        return Progress()
+    of_tasks = stored_progress(record, state.spec.id, leaders_first(state.tasks), commands)
+    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
 def stored_progress(
@@ -25,7 +26,7 @@ def stored_progress(
     run_id: str,
     hostnames: Iterable[str],
     commands: Mapping[str, str] = MappingProxyType({}),
-    count: int = _LAST_LINES,
+    count: int = LAST_LINES,
 ) -> Iterator[Progress]:
     """The progress of each of these tasks, from so many last lines of its log; `commands` has the command of each."""
     for hostname in hostnames:

@@ -10,7 +10,7 @@ from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
-from ...report.stored_progress import speed
+from ...report.stored_progress import first_progress
 from ..common import print_json, print_result
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
@@ -54,8 +54,7 @@ def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | Non
 
 def _speed(run: StoredRun) -> float | None:
     record = Record(run.record)
-    state = record.load(run.spec.id)
-    return speed(record, state) if state is not None else None
+    return first_progress(record, record.load(run.spec.id)).rate
 
 
 def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:

@@ -16,8 +16,8 @@ from ...agent.record.terminal_text import safe
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import Progress, leaders_first, left_text, loss_text, rate_text, step_text
-from ...report.stored_progress import stored_progress
+from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
+from ...report.stored_progress import LAST_LINES, first_progress, stored_progress
 from ...report.summary import next_steps, summary
 from ...units import moment, wrapped
 from ..common import has_colours, print_json, print_message, print_result, print_styled
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_LAST_LINES, _LAST_LINES_OF_ALL = 1000, 10_000
-"""So many last lines of a task are read for its progress, and of all tasks together."""
+_LAST_LINES_OF_ALL = 10_000
+"""So many last lines of all tasks together are read for their progress."""
 
 
-def _progress(snapshot: Snapshot, hostnames: Sequence[str], count: int) -> Iterator[Progress]:
-    """The progress of each of these tasks, from so many last lines of its log."""
-    run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
-    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
-    return stored_progress(record, run.spec.id, hostnames, commands, count) if run else iter(())
+def _commands(snapshot: Snapshot) -> dict[str, str]:
+    return {row["hostname"]: row["command"] for row in snapshot.report.tasks}
 
 
 def progress_of_tasks(snapshot: Snapshot) -> dict[str, Progress]:
     """Hostname to the progress of all tasks."""
-    names = list(snapshot.run_state.tasks) if snapshot.run_state else []
-    count = min(_LAST_LINES, _LAST_LINES_OF_ALL // max(1, len(names)))
-    return dict(zip(names, _progress(snapshot, names, count), strict=True))
+    run = snapshot.run_state
+    if run is None:
+        return {}
+    count = min(LAST_LINES, _LAST_LINES_OF_ALL // max(1, len(run.tasks)))
+    record = Record(Path(snapshot.observed.record_folder))
+    found = stored_progress(record, run.spec.id, run.tasks, _commands(snapshot), count)
+    return dict(zip(run.tasks, found, strict=True))
 
 
 def read_progress(snapshot: Snapshot) -> Progress:
     """The progress of the first task that prints steps or losses; the chief first."""
-    names = leaders_first(snapshot.run_state.tasks if snapshot.run_state else ())
-    of_tasks = _progress(snapshot, names, _LAST_LINES)
-    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
+    record = Record(Path(snapshot.observed.record_folder))
+    return first_progress(record, snapshot.run_state, _commands(snapshot))
 
 
 def progress_lines(snapshot: Snapshot) -> list[str]:
