@@ -19,8 +19,8 @@ LIMITS = {
     "tfdeploy/backends/docker": 3987,
     "tfdeploy/backends/kubernetes": 3011,
     "tfdeploy/backends/ec2": 7053,
-    "tfdeploy/report": 4558,
-    "tfdeploy/cli": 6618,
+    "tfdeploy/report": 4540,
+    "tfdeploy/cli": 6617,
     "tests": 78189,
     "bench": 4800,
     "docs": 6600,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49531, 324
+PACKAGE_LINES, PACKAGE_MODULES = 49512, 324
 
 DENSITY = {
     "mean length of a function": 8.6,

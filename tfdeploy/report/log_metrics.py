@@ -73,23 +73,7 @@ _MEANS = {
     **dict.fromkeys(_PLAIN, ""),
 }
 _SAME = {"acc": "accuracy", "xent": "cross entropy", "crossentropy": "cross entropy", "cross-entropy": "cross entropy"}
-_OTHER_LOSSES = frozenset(
-    [
-        "packet",
-        "packets",
-        "data",
-        "frame",
-        "connection",
-        "signal",
-        "message",
-        "information",
-        "heat",
-        "precision",
-        "no",
-        "a",
-        "the",
-    ]
-)
+_OTHER_LOSSES = re.compile("packets?|data|frame|connection|signal|message|information|heat|precision|no|a|the")
 _EVALUATIONS = ("validation", "test", "final")
 _SHARES = ("accuracy", "precision", "recall", "auc")
 
@@ -130,7 +114,7 @@ def _part(progress: re.Match[str]) -> float | None:
 def _name(match: re.Match[str]) -> str:
     """The quantity's name, such as `validation accuracy`; empty if the words mean something else."""
     before = (match["before"] or "").lower()
-    if before in _OTHER_LOSSES:
+    if _OTHER_LOSSES.fullmatch(before):
         return ""
     name = re.sub(r"cross[ _-]?entropy", "crossentropy", match["name"].lower())
     *front, last = re.split("[_-]", name)

@@ -338,17 +338,14 @@ def _ran_too_long(run: RunState, task: TaskState) -> bool:
 
 def _not_evaluated(run: RunState) -> list[Finding]:
     """The evaluator that failed after the success of the run, or did not end in its time."""
-    evaluator = next((task for task in run.training_tasks if task.job == EVALUATOR), None)
-    if evaluator is None or run.result is None or evaluator.since < run.result.at:
-        return []
-    name = evaluator.hostname
-    if evaluator.state in DEAD:
-        text = f"{name} failed ({exit_text(evaluator.exit)}) after the run had succeeded: the last checkpoint may not be evaluated."
-        return [Finding(name, text, f"Its output: `tfdeploy logs {name}`.", wrong=False)]
-    if _ran_too_long(run, evaluator) and run.spec.evaluator_timeout:
-        text = f"{name} still ran at the end of its `evaluator_timeout`: the last checkpoint may not be evaluated."
-        return [Finding(name, text, "Set a longer one for the next run.", wrong=False)]
-    return []
+    findings = []
+    for task in [task for task in run.training_tasks if task.job == EVALUATOR]:
+        is_late = run.spec.evaluator_timeout > 0 and _ran_too_long(run, task)
+        if run.result is not None and task.since >= run.result.at and (task.state in DEAD or is_late):
+            how = "still ran at the end of its `evaluator_timeout`" if is_late else f"failed ({exit_text(task.exit)})"
+            text = f"{task.hostname} {how}: the last checkpoint may not be evaluated."
+            findings.append(Finding(task.hostname, text, f"Its output: `tfdeploy logs {task.hostname}`.", wrong=False))
+    return findings
 
 
 def waits_for_machines(observed: ObservedState) -> list[Finding]:
