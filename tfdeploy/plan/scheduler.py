@@ -1,7 +1,7 @@
 """Assigns each task to a machine: by resources, by constraints, and evenly. Tasks that fit where they are stay there. Pure.
 
 Placement is greedy, as in Marathon: each task in turn gets the best machine that may run it, and keeps it. So a plan can be
-explained, and takes a time that grows with tasks plus machines. It may refuse a plan that a search over all assignments would find.
+explained, and is fast. It may refuse a plan that a search over all assignments would find.
 """
 
 import heapq
@@ -221,14 +221,9 @@ class _JobRule:
         for tally, values in self.tallies:
             tally.add(values[index])
 
-    def groups(self, index: int) -> tuple[str, ...]:
-        """The values of a machine in the fields of GROUP_BY."""
-        return tuple(values[index] for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY")
-
-    def group_sizes(self, groups: Sequence[str]) -> list[int]:
-        """How many tasks machines with these values have."""
-        tallies = (tally for tally, _ in self.tallies if tally.constraint.operator == "GROUP_BY")
-        return [tally.count(value) for tally, value in zip(tallies, groups, strict=True)]
+    def group_sizes(self, index: int) -> list[int]:
+        """How many tasks the groups of a machine have: its values in the fields of GROUP_BY."""
+        return [tally.count(values[index]) for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY"]
 
 
 class _Queue:
@@ -236,47 +231,30 @@ class _Queue:
     fewest tasks.
 
     While tasks are assigned, a machine may only fall behind others, and one that may not run a further task may not later either. So
-    an entry that has changed since it was sorted is corrected when it is the first: each task costs a few steps, not one for each
-    machine.
+    an entry that has changed since it was sorted is corrected when it is the first: each task costs a few steps, or with GROUP_BY one
+    for each machine of a group.
     """
 
     def __init__(self, demand: Demand, rule: _JobRule, free: Sequence[_FreeResources]) -> None:
         self._demand, self._rule, self._free = demand, rule, free
-        self._machines: dict[tuple[str, ...], list[tuple[int, int]]] = {}
-        """Values in the fields of GROUP_BY to the machines that have them: how many tasks each has, and its index."""
-        for index in rule.allowed:
-            self._machines.setdefault(rule.groups(index), []).append((free[index].tasks, index))
-        for machines in self._machines.values():
-            heapq.heapify(machines)
-        self._groups = [(rule.group_sizes(groups), first[0], groups) for groups, first in self._machines.items()]
-        heapq.heapify(self._groups)
+        self._entries = [self._entry(index) for index in rule.allowed]
+        heapq.heapify(self._entries)
 
     def first(self) -> int | None:
         """The best machine; None where no machine may run one more task."""
-        while self._groups:
-            groups = self._groups[0][-1]
-            machine = self._first_of(self._machines[groups])
-            if machine is None:
-                heapq.heappop(self._groups)
-                continue
-            current = (self._rule.group_sizes(groups), machine, groups)
-            if current == self._groups[0]:
-                return machine[1]
-            heapq.heapreplace(self._groups, current)
+        while self._entries:
+            index = self._entries[0][-1]
+            entry = self._entry(index)
+            if not (self._free[index].fits(self._demand) and self._rule.admits(index)):
+                heapq.heappop(self._entries)
+            elif entry == self._entries[0]:
+                return index
+            else:
+                heapq.heapreplace(self._entries, entry)
         return None
 
-    def _first_of(self, machines: list[tuple[int, int]]) -> tuple[int, int] | None:
-        """The first of a group that may run one more task."""
-        while machines:
-            tasks, index = machines[0]
-            resources = self._free[index]
-            if not (resources.fits(self._demand) and self._rule.admits(index)):
-                heapq.heappop(machines)
-            elif resources.tasks == tasks:
-                return machines[0]
-            else:
-                heapq.heapreplace(machines, (resources.tasks, index))
-        return None
+    def _entry(self, index: int) -> tuple[list[int], int, int]:
+        return self._rule.group_sizes(index), self._free[index].tasks, index
 
 
 def _sufficient_groups(
@@ -364,8 +342,7 @@ def _assign(
     if unplaced is None:
         return first, None
     empty = _Assignment(demands, machines)
-    kinds = {_kind(demand): demand for demand in reversed(demands)}
-    too_large = next((demand for demand in demands if kinds[_kind(demand)] is demand and not empty.able(demand)), None)
+    too_large = next((demand for demand in demands if not empty.able(demand)), None)
     if too_large is not None:
         return first, too_large
     for fixed in [current_index, {}] if current_index else [{}]:
@@ -386,20 +363,14 @@ def _assign_greedily(assignment: _Assignment, demands: Sequence[Demand], current
     return None
 
 
-def _kind(demand: Demand) -> tuple[object, ...]:
-    """What tasks that the same machines can run have in common."""
-    return demand.job, demand.constraints, demand.cpus, demand.memory, demand.gpus
-
-
 def _hardest_first(demands: Sequence[Demand], empty: _Assignment) -> Sequence[Demand]:
     """The tasks that few machines can run first, then the larger ones."""
     cpus = sum(resources.cpus for resources in empty.free) or 1.0
     memory = sum(resources.memory for resources in empty.free) or 1
-    able = {kind: len(empty.able(demand)) for kind, demand in {_kind(demand): demand for demand in demands}.items()}
     return sorted(
         demands,
         key=lambda demand: (
-            able[_kind(demand)],
+            len(empty.able(demand)),
             -demand.gpus,
             -(demand.cpus / cpus + demand.memory / memory),
         ),

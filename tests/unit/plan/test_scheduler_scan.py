@@ -37,7 +37,7 @@ def scanned_best(assignment: scheduler._Assignment, demand: Demand, current: int
     indexes = [index for index in assignment.able(demand) if rule.admits(index)]
     order = sorted(
         indexes,
-        key=lambda index: (index != current, rule.group_sizes(rule.groups(index)), assignment.free[index].tasks),
+        key=lambda index: (index != current, rule.group_sizes(index), assignment.free[index].tasks),
     )
     return order[0] if order else None
 
@@ -102,20 +102,11 @@ def test_the_result_is_that_of_a_scan(case: tuple[list[Demand], list[Machine], d
     assert placed(*case) == scanned(*case)
 
 
-LARGE_CLUSTERS = pytest.mark.parametrize(
-    "texts",
-    [
-        (),
-        ("rack:GROUP_BY",),
-        ("hostname:GROUP_BY",),
-        ("hostname:CLUSTER",),
-        ("hostname:MAX_PER:11", "rack:GROUP_BY"),
-        ("rack:UNLIKE:e", "hostname:MAX_PER:13"),
-    ],
-)
+LARGE_CLUSTERS = [(), ("hostname:GROUP_BY",), ("hostname:CLUSTER",), ("rack:UNLIKE:e", "hostname:MAX_PER:13")]
+RACKS = [("rack:GROUP_BY",), ("hostname:MAX_PER:11", "rack:GROUP_BY")]
 
 
-@LARGE_CLUSTERS
+@pytest.mark.parametrize("texts", [*LARGE_CLUSTERS, *RACKS])
 def test_a_large_cluster_is_placed_as_by_a_scan(texts: tuple[str, ...]) -> None:
     """Some tasks have a machine, tasks of two jobs are of several sizes, and the racks are of unequal length."""
     machines = racks("abbcccddddeeeee", cpus=40)
@@ -125,7 +116,7 @@ def test_a_large_cluster_is_placed_as_by_a_scan(texts: tuple[str, ...]) -> None:
     assert placed(demands, machines, current) == scanned(demands, machines, current)
 
 
-@LARGE_CLUSTERS
+@pytest.mark.parametrize("texts", LARGE_CLUSTERS)
 def test_the_steps_of_a_placement_grow_with_tasks_and_machines(
     texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
