@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..agent import task_command
@@ -14,38 +14,18 @@ _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash")
 _OF_ONE_TEXT = ("su", "runuser", "script", "sg", "flock")
 """Other programs with an option `-c TEXT` that a shell runs."""
 
+_WRAPPERS = (
+    *("busybox", "catchsegv", "chrt", "dumb-init", "env", "exec", "ionice", "nice", "nohup", "numactl"),
+    *("setsid", "stdbuf", "sudo", "taskset", "time", "timeout", "tini", "unbuffer", "xvfb-run"),
+)
+"""Programs that run the command behind their own arguments."""
 
-@dataclass(frozen=True)
-class _Wrapper:
-    """A program that runs the command behind its own arguments."""
+_OF_WRAPPER = re.compile(r"-.*|[A-Za-z_]\w*=.*|(0x)?\d[\w.,-]*", re.DOTALL)
+"""An argument of theirs: an option, a variable, or a number."""
 
-    valued: str = ""
-    """The letters of options with a value in the next word."""
-    operands: int = 0
-    """The words between its options and the command."""
+_WITH_NAME = ("env -u", "env -C", "sudo -u", "sudo -g")
+"""Their options that have a name in the next word."""
 
-
-_WRAPPERS: Mapping[str, _Wrapper] = {
-    "busybox": _Wrapper(),
-    "catchsegv": _Wrapper(),
-    "chrt": _Wrapper("TPD", 1),
-    "dumb-init": _Wrapper("r"),
-    "env": _Wrapper("uC"),
-    "exec": _Wrapper(),
-    "ionice": _Wrapper("cn"),
-    "nice": _Wrapper("n"),
-    "nohup": _Wrapper(),
-    "numactl": _Wrapper("NCmipP"),
-    "setsid": _Wrapper(),
-    "stdbuf": _Wrapper("ioe"),
-    "sudo": _Wrapper("ugpC"),
-    "taskset": _Wrapper("", 1),
-    "time": _Wrapper("fo"),
-    "timeout": _Wrapper("sk", 1),
-    "tini": _Wrapper("pe"),
-    "unbuffer": _Wrapper(),
-    "xvfb-run": _Wrapper("nsefpw"),
-}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SHORT_OPTIONS = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _ALL_ARGUMENTS = re.compile(r"\$(?:[@*]|\{[@*])|%\*")
@@ -79,15 +59,11 @@ class _Inline:
 def unwrapped(command: Sequence[str]) -> Sequence[str]:
     """A command without programs such as `env` and `nice` that only run another one."""
     words = list(command)
-    while words and (wrapper := _WRAPPERS.get(_base(words[0]))):
-        rest = words[1:]
-        while rest and (rest[0].startswith("-") or _ASSIGNMENT.fullmatch(rest[0])):
-            option = rest.pop(0)
-            if option == "--":
-                break
-            if rest and len(option) == 2 and option[1] in wrapper.valued:
-                del rest[0]
-        words = rest[wrapper.operands :]
+    while words and (wrapper := _base(words[0])) in _WRAPPERS:
+        del words[0]
+        while words and _OF_WRAPPER.fullmatch(words[0]):
+            has_name = f"{wrapper} {words[0]}" in _WITH_NAME
+            del words[: 2 if has_name else 1]
     return words
 
 
