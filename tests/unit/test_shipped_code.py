@@ -60,6 +60,8 @@ def test_a_file_that_this_command_writes_to_is_warned_of_unless_it_is_ignored(
     (folder / ".gitignore").write_text("ignored.txt\nout/\n")
     names = ("up.txt", "up.log", "nohup.out", "ignored.txt", "out/a.txt", "../elsewhere.txt")
     files = [(folder / name).resolve() for name in names]
+    for file in files:
+        file.touch()
     monkeypatch.setattr(shipped_code, "output_files", lambda: files)
     warned = shipped_code.output_warnings(shipped_code.bundle("mnist", folder, []))
     assert [line.split()[1] for line in warned] == ["up.txt"]

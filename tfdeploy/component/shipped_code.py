@@ -61,10 +61,8 @@ def output_warnings(code: "Bundle | None") -> list[str]:
     """Files in the code folder that this command writes: their names decide whether the next update ships them."""
     if code is None:
         return []
-    from ..plan.code_bundle import is_ignored
-
-    inside = [path for path in output_files() if code.folder.resolve() in path.parents]
-    names = [path.name for path in inside if not is_ignored(code.folder, path)]
+    excluded = {code.folder.resolve() / name for name in code.without}
+    names = [path.name for path in output_files() if path in excluded]
     wrong = "is not shipped now, because this command writes to it"
     return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
 

@@ -21,6 +21,7 @@ MOST_BYTES = 100 * 1024 * 1024
 MOST_FILES = 10_000
 
 _MOST_NAMED = 10
+_EXCLUDED = "it is the Pulumi program, its data, or what this command writes"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -41,6 +42,8 @@ class Bundle:
     name: str
     credentials: tuple[str, ...] = ()
     """Files and folders that are not shipped because of `default_exclusions.CREDENTIALS` alone."""
+    without: tuple[str, ...] = ()
+    """Files and folders that are not shipped only because the caller excludes them."""
     suspects: tuple[str, ...] = ()
     """Files that are shipped and look as if they had keys or passwords in them."""
     shipped: Mapping[str, ShippedFile] = field(default_factory=dict, repr=False, compare=False)
@@ -101,8 +104,8 @@ def collect(where: str, folder: Path, without: Sequence[Path] = (), with_content
             suspects.append(name)
         if with_content:
             shipped[name] = file
-    names, credentials = tuple(paths), tuple(walk.credentials)
-    return Bundle(folder, names, size, digest.hexdigest()[:16], credentials, tuple(suspects), shipped)
+    credentials, excluded = walk.names(CREDENTIAL), walk.names(_EXCLUDED)
+    return Bundle(folder, tuple(paths), size, digest.hexdigest()[:16], credentials, excluded, tuple(suspects), shipped)
 
 
 def _within_limits(where: str, folder: Path, root: Path, walk: "_Walk") -> dict[str, Path]:
@@ -202,18 +205,6 @@ def _read(where: str, path: Path) -> bytes:
         raise BundleError(f"{where}: code", f"{path} cannot be read ({error.strerror})", remedy) from None
 
 
-def is_ignored(folder: Path, path: Path) -> bool:
-    """Whether a file below a folder of code is not shipped because of its name, or of that of a folder above it."""
-    root = folder.resolve()
-    rules = rules_above(str(root), root)
-    between = [parent for parent in reversed(path.parents) if parent == root or root in parent.parents]
-    for parent in between:
-        if parent != root and deciding(parent, True, rules):
-            return True
-        rules += rules_in(str(root), parent)
-    return deciding(path, False, rules) is not None
-
-
 class _Walk:
     """Finds the files that are shipped, and collects the names of those that are not."""
 
@@ -224,9 +215,9 @@ class _Walk:
         self.included: set[str] = set()
         """Files that a line with `!` of the user's includes."""
 
-    @property
-    def credentials(self) -> list[str]:
-        return [name for name, reason in self.left_out.items() if reason == CREDENTIAL]
+    def names(self, reason: str) -> tuple[str, ...]:
+        """The files and folders that are not shipped for this reason."""
+        return tuple(name for name, found in self.left_out.items() if found == reason)
 
     def files(self, folder: Path, rules: AllRules, above: frozenset[Path]) -> Iterator[Path]:
         """The files below a folder, with the rules of the folders above; `above` are these folders."""
@@ -235,10 +226,10 @@ class _Walk:
         for path in _items(where, folder):
             target = Path(os.path.realpath(path))
             is_folder = path.is_dir()
-            if target in self._without:
-                self._leave_out(path, is_folder, "it is the Pulumi program, its data, or what this command writes")
-                continue
             if self._is_ignored(path, is_folder, rules):
+                continue
+            if target in self._without:
+                self._leave_out(path, is_folder, _EXCLUDED)
                 continue
             if path.is_symlink():
                 _refuse_link(where, path, target, self._root, above)

@@ -1,4 +1,4 @@
-"""The rules of .gitignore, .git/info/exclude and .tfdeployignore, read as Git reads them (`dir.c`, `add_patterns_from_buffer`)."""
+"""The rules of .gitignore, .git/info/exclude and .tfdeployignore, read as Git reads them."""
 
 import codecs
 import os
@@ -107,21 +107,8 @@ def _read(where: str, path: Path, base: Path) -> AllRules:
     if content.startswith(_UTF_16):
         raise BundleError(f"{where}: code", f"{path} is in UTF-16, which Git does not read", "Save it in UTF-8.")
     try:
-        spec = GitIgnoreSpec.from_lines(_patterns(content))
+        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+        spec = GitIgnoreSpec.from_lines(text.split("\n"))
     except ValueError as error:
         raise BundleError(f"{where}: code", f"{path} cannot be parsed ({error})", "Correct that line.") from None
     return (Rules(base, spec, f"{os.path.relpath(path, base)} names it"),)
-
-
-def _patterns(content: bytes) -> Sequence[str]:
-    """The patterns of a file: without a byte order mark, carriage returns at the ends of lines, and spaces there, unless a backslash is
-    before the space. Other white space is part of a pattern."""
-    lines = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    return [_pattern(line.removesuffix(b"\r").decode("utf-8", "surrogateescape")) for line in lines]
-
-
-def _pattern(line: str) -> str:
-    text = line.rstrip(" ")
-    if (len(text) - len(text.rstrip("\\"))) % 2:
-        return text + " " if len(text) < len(line) else text
-    return f"{text[:-1]}[{text[-1]}]" if text[-1:].isspace() else text  # pathspec would strip it

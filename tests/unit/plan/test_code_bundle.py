@@ -301,7 +301,6 @@ READ_AS_GIT = {
     "an escaped letter": b"d\\ata/\n",
 }
 NOT_READ = {
-    "a tab at the end": b"data/\t\n",
     "a space at the beginning": b" data/\n",
     "an escaped space at the end": b"data\\ \n",
     "a carriage return alone": b"x\rdata/\n",
