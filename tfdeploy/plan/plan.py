@@ -18,7 +18,7 @@ from ..units import counted, text_of_number, text_of_seconds
 from .constraints import Constraint, parse
 from .inventory import Inventory
 from .run_id import is_same_content, run_id
-from .scheduler import Demand, Machine, Place, place, spare_warnings
+from .scheduler import Demand, Machine, Place, place
 
 LONGEST_HOSTNAME = 63
 """RFC 1123: a label of a hostname has at most 63 characters."""
@@ -253,13 +253,12 @@ def _places(
         for name, machine in silent.items()
     ]
     try:
-        places, spare = _places_of_others(spec, demands, inventory, silent)
-        return places, (*spare, *warnings)
+        return _places_of_others(spec, demands, inventory, silent), tuple(warnings)
     except PlacementError:
         unready = on({machine.name for machine in machines if not machine.ready})
         if unready == silent:
             raise
-        places, _ = _places_of_others(spec, demands, inventory, unready)
+        places = _places_of_others(spec, demands, inventory, unready)
         warnings += [
             f"{name} waits for {machine}: no machine that responds may run it"
             for name, machine in unready.items()
@@ -270,8 +269,8 @@ def _places(
 
 def _places_of_others(
     spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory, staying: Mapping[str, str]
-) -> tuple[Mapping[str, Place], list[str]]:
-    """The places of all tasks, and warnings; the tasks `staying` (hostname to machine) are not placed again."""
+) -> Mapping[str, Place]:
+    """The places of all tasks; the tasks `staying` (hostname to machine) are not placed again."""
     gpus, all_gpus = inventory.task_gpus, {machine.name: machine.gpus for machine in inventory.machines}
     counts = {demand.hostname: demand.gpus for demand in demands}
     stay = {
@@ -280,9 +279,8 @@ def _places_of_others(
     others = [demand for demand in demands if demand.hostname not in staying]
     ready = [machine for machine in inventory.machines if machine.ready]
     if not others:
-        return stay, []
-    places = place(spec.name, others, ready, inventory.task_machines, gpus)
-    return {**places, **stay}, spare_warnings(others, ready, places)
+        return stay
+    return {**place(spec.name, others, ready, inventory.task_machines, gpus), **stay}
 
 
 def _constraints(spec: ClusterSpec, job: JobSpec) -> tuple[Constraint, ...]:

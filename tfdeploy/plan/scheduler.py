@@ -7,7 +7,7 @@ explained, and is fast. It may refuse a plan that a search over all assignments 
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import PlacementError
@@ -128,44 +128,6 @@ def _assign_gpus(
         assigned[demand.hostname] += tuple(own[:missing])
         del own[:missing]
     return assigned
-
-
-def spare_warnings(demands: Sequence[Demand], machines: Sequence[Machine], places: Mapping[str, Place]) -> list[str]:
-    """A warning for each job with constraints that could not be placed again if one of its machines failed.
-
-    Such a job is placed once for each of its machines.
-    """
-    warnings = []
-    for job in dict.fromkeys(demand.job for demand in demands if demand.constraints):
-        job_demands = [demand for demand in demands if demand.job == job]
-        current = {demand.hostname: places[demand.hostname].machine for demand in job_demands}
-        available = _without(machines, [demand for demand in demands if demand.job != job], places)
-        for name in dict.fromkeys(current.values()):
-            others = [machine for machine in available if machine.name != name]
-            if not others or _assign(job_demands, others, current)[1] is not None:
-                constraints = ", ".join(map(str, job_demands[0].constraints))
-                warnings.append(
-                    f"{job or 'the tasks'}: no machine is spare under {constraints}: "
-                    f"if {name} died, not all tasks of this job could be placed again"
-                )
-                break
-    return warnings
-
-
-def _without(machines: Sequence[Machine], demands: Sequence[Demand], places: Mapping[str, Place]) -> Sequence[Machine]:
-    """The machines without the resources that these tasks use."""
-    users: dict[str, list[Demand]] = {}
-    for demand in demands:
-        users.setdefault(places[demand.hostname].machine, []).append(demand)
-    return [
-        replace(
-            machine,
-            taken_cpus=machine.taken_cpus + sum(demand.cpus for demand in users.get(machine.name, ())),
-            taken_memory=machine.taken_memory + sum(demand.memory for demand in users.get(machine.name, ())),
-            taken_gpus=machine.taken_gpus + sum(demand.gpus for demand in users.get(machine.name, ())),
-        )
-        for machine in machines
-    ]
 
 
 class _FreeResources:

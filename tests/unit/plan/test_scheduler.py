@@ -8,7 +8,7 @@ import pytest
 
 from tfdeploy.errors import PlacementError
 from tfdeploy.plan.constraints import parse
-from tfdeploy.plan.scheduler import Demand, Machine, place, spare_warnings
+from tfdeploy.plan.scheduler import Demand, Machine, place
 
 GIB = 1024**3
 
@@ -240,42 +240,6 @@ def test_a_refusal_names_the_task_and_what_bars_it(demands: list[Demand], messag
     first, *rest = str(refusal.value).splitlines()
     assert first.startswith(message)
     assert rest == table
-
-
-@pytest.mark.parametrize(
-    ("demands", "warned"),
-    [
-        (job("worker", 3, "hostname:UNIQUE"), ["worker hostname:UNIQUE m0"]),
-        (job("worker", 2, "hostname:UNIQUE"), []),
-        (
-            job("worker", 2, "hostname:LIKE:m1|m2", "hostname:UNIQUE"),
-            ["worker hostname:LIKE:m1|m2, hostname:UNIQUE m1"],
-        ),
-        (job("worker", 2, "hostname:LIKE:m1|m2"), []),
-        (
-            job("ps", 1, "rack:CLUSTER:b") + job("worker", 1, "hostname:IS:m1"),
-            ["ps rack:CLUSTER:b m2", "worker hostname:IS:m1 m1"],
-        ),
-        (job("worker", 2, "rack:CLUSTER"), []),
-        (job("worker", 3, "rack:LIKE:.*", cpus=4), ["worker rack:LIKE:.* m0"]),
-        (job("ps", 1, cpus=4) + job("worker", 2, "rack:LIKE:.*", cpus=3), ["worker rack:LIKE:.* m1"]),
-        (job("worker", 3, cpus=4), []),
-        (job("ps", 2, cpus=4) + job("worker", 1, "rack:LIKE:.*", cpus=4), ["worker rack:LIKE:.* m2"]),
-    ],
-)
-def test_a_job_whose_constraints_leave_no_spare_machine_is_warned_of(demands: list[Demand], warned: list[str]) -> None:
-    machines = racks("aab")
-    told = [text.split() for text in warned]
-    assert spare_warnings(demands, machines, place("mnist", demands, machines)) == [
-        f"{name}: no machine is spare under {' '.join(asked)}: "
-        f"if {died} died, not all tasks of this job could be placed again"
-        for name, *asked, died in told
-    ]
-
-
-def test_the_only_machine_has_no_spare() -> None:
-    demands = job("worker", 1, "hostname:UNIQUE")
-    assert len(spare_warnings(demands, racks("a"), place("mnist", demands, racks("a")))) == 1
 
 
 def test_a_thousand_tasks_find_their_place_among_a_hundred_machines() -> None:

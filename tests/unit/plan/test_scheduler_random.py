@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.plan.test_scheduler import GIB, job, machine, racks
 from tfdeploy.errors import PlacementError
 from tfdeploy.plan.constraints import Constraint
-from tfdeploy.plan.scheduler import Demand, Machine, Place, place, spare_warnings
+from tfdeploy.plan.scheduler import Demand, Machine, Place, place
 
 DEMANDS = st.lists(st.tuples(st.floats(0, 3), st.integers(0, 4 * GIB), st.integers(0, 2)), max_size=8)
 
@@ -138,18 +138,3 @@ def test_tasks_that_may_all_stay_do(case: tuple[list[Demand], list[Machine], dic
         return
     places = place("mnist", demands, machines, current)
     assert {hostname: spot.machine for hostname, spot in places.items()} == current
-
-
-@given(cases())
-def test_a_warning_is_right(case: tuple[list[Demand], list[Machine], dict[str, str]]) -> None:
-    """With one job only: what the others hold stays as it is."""
-    demands, machines, _ = case
-    own = [demand for demand in demands if demand.job == "worker" and demand.constraints]
-    try:
-        places = place("mnist", own, machines)
-    except PlacementError:
-        return
-    used = {spot.machine for spot in places.values()}
-    left = [[spot for spot in machines if spot.name != died] for died in used]
-    alone = any(next(solutions(own, rest), None) is None for rest in left)
-    assert len(spare_warnings(own, machines, places)) >= alone

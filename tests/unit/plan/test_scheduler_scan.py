@@ -1,4 +1,4 @@
-"""The scheduler against the scan of all machines that it replaces: the same places, refusals and warnings, in fewer steps."""
+"""The scheduler against the scan of all machines that it replaces: the same places and refusals, in fewer steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tests.examples import examples
 from tests.unit.plan.test_scheduler import job, machine, racks
 from tfdeploy.errors import PlacementError
 from tfdeploy.plan import scheduler
-from tfdeploy.plan.scheduler import Demand, Machine, place, spare_warnings
+from tfdeploy.plan.scheduler import Demand, Machine, place
 
 TEXTS = (
     "hostname:UNIQUE",
@@ -57,12 +57,11 @@ def scanned_groups(
 
 
 def placed(demands: Sequence[Demand], machines: Sequence[Machine], current: Mapping[str, str]) -> object:
-    """Places and warnings, or the refusal."""
+    """Places, or the refusal."""
     try:
-        places = place("mnist", demands, machines, current)
+        return list(place("mnist", demands, machines, current).items())
     except PlacementError as refusal:
         return str(refusal)
-    return list(places.items()), spare_warnings(demands, machines, places)
 
 
 @st.composite
