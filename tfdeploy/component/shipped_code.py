@@ -9,9 +9,6 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
-
-import pulumi
 
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import RunState
@@ -36,7 +33,7 @@ def not_shipped(inventory: Inventory) -> tuple[Path, ...]:
 
 
 def bundle(name: str, folder: Path, without: Sequence[Path]) -> "Bundle":
-    """The code in a folder. An update keeps the content that was hashed.
+    """The code in a folder.
 
     Raises:
         BundleError: the folder cannot be shipped.
@@ -44,8 +41,7 @@ def bundle(name: str, folder: Path, without: Sequence[Path]) -> "Bundle":
     # The package that reads .gitignore takes long to load: only where code is shipped.
     from ..plan.code_bundle import collect
 
-    is_update = not pulumi.runtime.is_dry_run()
-    return collect(name, folder, [*without, *output_files()], with_content=is_update)
+    return collect(name, folder, [*without, *output_files()])
 
 
 def warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> list[str]:
@@ -75,9 +71,7 @@ def changed_files(cluster: Mapping[str, object], code: "Bundle | None", current:
     from ..plan.code_bundle import changed_files as changed
 
     earlier = code_archives.load(cluster, current.spec.code)
-    with suppress(OSError, BadZipFile):
-        return changed(code, earlier) if earlier is not None else ""
-    return ""
+    return changed(code, earlier) if earlier is not None else ""
 
 
 def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> list[str]:
@@ -121,14 +115,8 @@ def _has_keras_3() -> bool:
 
 def _text_of(code: "Bundle", name: str) -> tuple[str, bool] | None:
     """The text of a file of the code, and whether it is executable."""
-    name = os.path.normpath(name)
-    if name not in code.files:
-        return None
-    path = code.folder / name
-    file = code.shipped.get(name)
-    content = file.content if file else path.read_bytes()
-    executable = file.executable if file else bool(path.stat().st_mode & 0o100)
-    return content[:_MOST_READ].decode("utf-8", "replace"), executable
+    file = code.shipped.get(os.path.normpath(name))
+    return (file.content[:_MOST_READ].decode("utf-8", "replace"), file.executable) if file else None
 
 
 def _whole_text(code: "Bundle | None", name: str) -> str:

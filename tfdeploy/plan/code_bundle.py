@@ -37,17 +37,20 @@ class Bundle:
     """The files of a code folder that are shipped; `name` is a hash of their content."""
 
     folder: Path
-    files: tuple[str, ...]
-    size: int
     name: str
+    shipped: Mapping[str, ShippedFile] = field(repr=False)
+    """The files by name, as they were when the hash was made."""
     credentials: tuple[str, ...] = ()
     """Files and folders that are not shipped because of `default_exclusions.CREDENTIALS` alone."""
     without: tuple[str, ...] = ()
     """Files and folders that are not shipped only because the caller excludes them."""
     suspects: tuple[str, ...] = ()
     """Files that are shipped and look as if they had keys or passwords in them."""
-    shipped: Mapping[str, ShippedFile] = field(default_factory=dict, repr=False, compare=False)
-    """The files by name, as they were when the hash was made; empty unless they were asked for."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files."""
+        return tuple(self.shipped)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -69,12 +72,13 @@ class Bundle:
         return (f'{wrong}. {remedy}; if it has none, a line such as "!{self.suspects[0]}" there ends this warning',)
 
     def __str__(self) -> str:
-        return f"{counted(len(self.files), 'file')}, {text_of_size(self.size)}"
+        size = sum(len(file.content) for file in self.shipped.values())
+        return f"{counted(len(self.shipped), 'file')}, {text_of_size(size)}"
 
 
-def collect(where: str, folder: Path, without: Sequence[Path] = (), with_content: bool = False) -> Bundle:
-    """The bundle of a folder; `without` are paths in it that are excluded. `with_content` keeps the content of the files, so that the
-    archive has what was hashed although the files change.
+def collect(where: str, folder: Path, without: Sequence[Path] = ()) -> Bundle:
+    """The bundle of a folder; `without` are paths in it that are excluded. Each file is read once: the archive has what was hashed,
+    although the files change.
 
     Raises:
         BundleError: the folder is missing, empty or too large, or has a link to a place outside; `where` begins the message.
@@ -91,21 +95,16 @@ def collect(where: str, folder: Path, without: Sequence[Path] = (), with_content
     if not paths:
         raise EmptyBundle(f"{where}: code", *_nothing_shipped(folder, walk))
     digest = hashlib.sha256()
-    shipped: dict[str, ShippedFile] = {}
+    shipped = {name: _shipped_file(where, path) for name, path in paths.items()}
     suspects = []
-    size = 0
-    for name, path in paths.items():
-        file = _shipped_file(where, path)
+    for name, file in shipped.items():
         # Not the mode: on file systems of Windows all files have 777.
         for part in (_name(where, name), bytes([_is_program(file.content)]), file.content):
             digest.update(len(part).to_bytes(8, "big") + part)
-        size += len(file.content)
         if looks_secret(name, file.content) and name not in walk.included:
             suspects.append(name)
-        if with_content:
-            shipped[name] = file
     credentials, excluded = walk.names(CREDENTIAL), walk.names(_EXCLUDED)
-    return Bundle(folder, tuple(paths), size, digest.hexdigest()[:16], credentials, excluded, tuple(suspects), shipped)
+    return Bundle(folder, digest.hexdigest()[:16], shipped, credentials, excluded, tuple(suspects))
 
 
 def _within_limits(where: str, folder: Path, root: Path, walk: "_Walk") -> dict[str, Path]:
@@ -152,12 +151,11 @@ def changed_files(bundle: Bundle, earlier: bytes) -> str:
     """How the files of a bundle differ from an earlier archive: `train.py changed, new.py added`; of many the first ones.
 
     Raises:
-        OSError, zipfile.BadZipFile: a file or the archive cannot be read.
+        zipfile.BadZipFile: the archive cannot be read.
     """
     with zipfile.ZipFile(io.BytesIO(earlier)) as source:
         before = {item.filename: (item.CRC, bool(item.external_attr >> 16 & 0o100)) for item in source.infolist()}
-    files = {name: _shipped_file(name, bundle.folder / name) for name in bundle.files}
-    after = {name: (zlib.crc32(file.content), file.executable) for name, file in files.items()}
+    after = {name: (zlib.crc32(file.content), file.executable) for name, file in bundle.shipped.items()}
     changes = [
         f"{name} {'added' if name not in before else 'removed' if name not in after else 'changed'}"
         for name in sorted({*before, *after})
@@ -171,8 +169,7 @@ def archive(bundle: Bundle) -> bytes:
     """The bundle as a ZIP, the same bytes for the same content."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as target:
-        for name in bundle.files:
-            file = bundle.shipped.get(name) or _shipped_file(name, bundle.folder / name)
+        for name, file in bundle.shipped.items():
             item = zipfile.ZipInfo(name, _EPOCH)
             item.compress_type = zipfile.ZIP_DEFLATED
             item.external_attr = (0o755 if file.executable else 0o644) << 16

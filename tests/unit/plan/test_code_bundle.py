@@ -80,7 +80,7 @@ def test_the_archive_holds_the_files_with_their_executable_bits(code: Path) -> N
 
 
 def test_the_archive_has_what_was_hashed_although_the_files_change(code: Path) -> None:
-    before = collect("mnist", code, with_content=True)
+    before = collect("mnist", code)
     expected = archive(before)
     (code / "train.py").write_text("print(2)")
     assert archive(before) == expected
