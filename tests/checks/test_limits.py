@@ -23,7 +23,7 @@ LIMITS = {
     "tfdeploy/cli": 6617,
     "tests": 78189,
     "bench": 4800,
-    "docs": 6600,
+    "docs": 6609,
     "tools": 12590,
     "programs": 25700,
     "images": 450,
