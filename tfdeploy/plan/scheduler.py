@@ -148,11 +148,9 @@ class _FreeResources:
 class _JobRule:
     """The constraints of one job, evaluated for all machines. Machines are known by their index."""
 
-    def __init__(
-        self, constraints: Sequence[Constraint], demands: Sequence[Demand], free: Sequence[_FreeResources]
-    ) -> None:
+    def __init__(self, demands: Sequence[Demand], free: Sequence[_FreeResources]) -> None:
         sizes = {(demand.cpus, demand.memory, demand.gpus): demand for demand in demands}.values()
-        job = demands[0].job
+        job, constraints = demands[0].job, demands[0].constraints
         self.hostnames = {demand.hostname for demand in demands}
         self.allowed = {
             index: None
@@ -246,11 +244,11 @@ class _Assignment:
         self.free = [_FreeResources(machine) for machine in machines]
         self.machine_of: dict[str, int] = {}
         """Hostname to the index of its machine."""
-        jobs: dict[tuple[str, tuple[Constraint, ...]], list[Demand]] = {}
+        jobs: dict[str, list[Demand]] = {}
         for demand in demands:
-            jobs.setdefault((demand.job, demand.constraints), []).append(demand)
-        self.rules = [_JobRule(key[1], tasks, self.free) for key, tasks in jobs.items()]
-        self.rule_of = {hostname: rule for rule in self.rules for hostname in rule.hostnames}
+            jobs.setdefault(demand.job, []).append(demand)
+        rules = [_JobRule(tasks, self.free) for tasks in jobs.values()]
+        self.rule_of = {hostname: rule for rule in rules for hostname in rule.hostnames}
         """Hostname to the constraints of the task's job."""
 
     def able(self, demand: Demand) -> list[int]:
