@@ -10,9 +10,9 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 2094,
-    "tfdeploy/component": 1574,
+    "tfdeploy/component": 1560,
     "tfdeploy/spec": 2178,
-    "tfdeploy/plan": 2062,
+    "tfdeploy/plan": 1795,
     "tfdeploy/agent": 11356,
     "tfdeploy/backends": 3308,
     "tfdeploy/backends/local": 1732,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7053,
     "tfdeploy/report": 4540,
     "tfdeploy/cli": 6617,
-    "tests": 78189,
+    "tests": 78127,
     "bench": 4800,
     "docs": 6609,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49512, 324
+PACKAGE_LINES, PACKAGE_MODULES = 49231, 324
 
 DENSITY = {
     "mean length of a function": 8.6,
