@@ -8,8 +8,7 @@ from inspect import getdoc
 from pathlib import Path
 from unittest import mock
 
-from tfdeploy.cli.command_table import ALL, VERBS, Verb
-from tfdeploy.cli.exit_codes import EXIT_CODES
+from tfdeploy.cli.command_table import ALL, EXIT_CODES, VERBS, Verb
 from tfdeploy.cli.parser import Parser, add_common_options, command_parser
 from tfdeploy.cluster import TensorFlowCluster
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow

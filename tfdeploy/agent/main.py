@@ -52,12 +52,12 @@ def _run(verb: str, rest: "list[str]") -> int:
 
 def _serve(verb: str) -> None:
     """Be the program of a task."""
-    from .launch import data_service, servers
+    from .launch import servers
 
     programs = {
         "grpc-server": servers.serve_grpc,
-        "data-dispatcher": data_service.serve_dispatcher,
-        "data-worker": data_service.serve_worker,
+        "data-dispatcher": servers.serve_dispatcher,
+        "data-worker": servers.serve_worker,
         "tensorboard": servers.run_tensorboard,
     }
     programs[verb]()

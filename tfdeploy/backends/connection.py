@@ -1,8 +1,13 @@
 """Connections to tasks, whatever they lead through."""
 
 import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
+
+_FILE_CHUNK_BYTES = 1 << 20
 
 
 class Connection(Protocol):
@@ -56,3 +61,20 @@ class SocketConnection:
         """Close it."""
         if self._socket is not None:
             self._socket.close()
+
+
+class LocalFiles(SocketConnection):
+    """A connection that brings the archive of a path of this computer."""
+
+    def __init__(self, folder: Path, base: str, path: str) -> None:
+        """Begin to send it; `folder` is the launcher's, where it is about a task."""
+        near, far = socket.socketpair()
+        threading.Thread(target=_send, args=(folder, base, path, far), daemon=True).start()
+        super().__init__(near, chunk_bytes=_FILE_CHUNK_BYTES)
+
+
+def _send(folder: Path, base: str, path: str, far: socket.socket) -> None:
+    from ..agent.launch.archive import send_archive  # takes long to load
+
+    with suppress(OSError), far, far.makefile("wb") as stream:  # the client may close the connection
+        send_archive(folder, base, path, stream)

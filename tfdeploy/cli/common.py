@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from ..agent.record.terminal_text import safe
 from ..errors import SpecError, UsageError
 from ..units import DURATION_FORM, seconds, wrapped
-from .exit_codes import FAILED
+from .command_table import FAILED
 
 
 def print_result(text: str = "") -> None:

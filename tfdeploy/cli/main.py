@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
 from . import completion
-from .command_table import overview
-from .exit_codes import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE
+from .command_table import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, overview
 
 if TYPE_CHECKING:
     from .select import ClusterQuery

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from .. import registry
 from ..backends.backend import preload, search
 from ..backends.base import ClusterRef, DiscoveredCluster
+from ..backends.parallel_calls import call_in_parallel
 from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry
 from ..report.expected import ExpectedState
 from ..spec.backends import is_this_computer
-from .parallel import call_in_parallel
 from .pulumi import places, project_name, settings
 
 _SEARCH_SECONDS = 10.0

@@ -14,8 +14,7 @@ from .argument import GROUPS, Argument, arguments
 from .cluster import ClusterSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
-from .elastic import ElasticSpec
-from .jobs import DataServiceSpec, JobSpec, Restart, ServiceSpec
+from .jobs import DataServiceSpec, ElasticSpec, JobSpec, Restart, ServiceSpec
 from .kubernetes import KubernetesSpec, PodSpec
 
 CLASSES: Mapping[str, tuple[str, type]] = {

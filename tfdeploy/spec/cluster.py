@@ -33,9 +33,18 @@ from .argument import (
 from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 from .docker import ContainerSpec, DockerSpec
 from .ec2 import Ec2Spec
-from .elastic import ElasticSpec, refuse_elastic
 from .environment import context, plain_environment, refuse_same_names, refuse_too_long, secret_environment, secrets
-from .jobs import MOST_TASKS, SERVER, DataServiceSpec, JobSpec, Restart, ServiceSpec, jobs_of
+from .jobs import (
+    MOST_TASKS,
+    SERVER,
+    DataServiceSpec,
+    ElasticSpec,
+    JobSpec,
+    Restart,
+    ServiceSpec,
+    jobs_of,
+    refuse_elastic,
+)
 from .kubernetes import KubernetesSpec
 
 BACKEND_CHOICES = Choices("Backend", "Where tasks run.", tuple(BACKENDS))

@@ -1,7 +1,7 @@
 """The jobs of a cluster, from its arguments: how many tasks each has, and their settings. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
@@ -46,6 +46,11 @@ _ON_DEMAND = ("ps",)
 
 SERVER = ("python", AGENT, "grpc-server")
 
+ALL_WORKERS = "all-workers"
+"""The success rule that does not go with an elastic cluster."""
+
+_MOST_PORTS = 65535
+
 _ON = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
 
 
@@ -87,7 +92,7 @@ class JobSpec:
     """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
     gpus: int = integer(0, 0, 1_000)
     """GPUs of each task, which it sees by `CUDA_VISIBLE_DEVICES`. A gpu_worker has 1 by default."""
-    port: int = integer(0, 1, 65535)
+    port: int = integer(0, 1, _MOST_PORTS)
     """The port of task 0; task 1 has the next one, and so on. By default each task uses a free port."""
     env: Mapping[str, str] = own(MAPPING, environment, {})
     """Environment variables of this job, in addition to the cluster's; the same name overrides."""
@@ -237,7 +242,58 @@ def _refuse_unknown(reader: ArgReader) -> None:
 
 def _job_of(reader: ArgReader, name: str, count: int, common: JobSpec) -> JobSpec:
     job = JobSpec(name, count, **values_of(reader, JobSpec, common))
-    if job.port + count - 1 > 65535:
+    if job.port + count - 1 > _MOST_PORTS:
         wrong = f"{count} tasks need the ports {job.port} to {job.port + count - 1}"
         raise reader.error("port", wrong, "Use a lower port.")
     return job
+
+
+@dataclass(frozen=True)
+class ElasticSpec:
+    """Workers that are added, removed or lost while the others train."""
+
+    max: int = integer(0, 2, MOST_TASKS)
+    """The highest number of workers. Every task knows the addresses of so many from its start. A change restarts all tasks."""
+
+
+def refuse_elastic(args: ArgReader, most: int, jobs: Sequence[JobSpec]) -> None:
+    """Refuse a cluster that cannot be elastic, or not with so many workers.
+
+    Raises:
+        SpecError: it is not valid.
+    """
+    if not args.has("elastic"):
+        return
+    elastic = args.group("elastic", names(ElasticSpec))
+    if not elastic.has("max"):
+        raise elastic.error("max", "is missing", 'Set the highest number of workers, such as elastic={"max": 8}.')
+    counts = {job.name: job.count for job in jobs}
+    worker_port = sum(job.port for job in jobs if job.name == "worker")
+    workers = counts.get("worker", 0)
+    _refuse_jobs(args, counts)
+    if args.string("success") == ALL_WORKERS:
+        wrong = f"{ALL_WORKERS!r} cannot be combined with `elastic`: workers may be removed or lost"
+        raise args.error("success", wrong, 'Use "worker-0", or "chief" if there is one.')
+    if workers > most:
+        raise elastic.error("max", f"{most} is less than workers={workers}", f"Use {workers} or more.")
+    others = sum(counts.values()) - workers
+    if others + most > MOST_TASKS:
+        wrong = f"with {most} workers the cluster has {others + most} tasks, and at most {MOST_TASKS} in all are proven to work"
+        raise elastic.error("max", wrong, f"Use at most {MOST_TASKS - others}.")
+    if worker_port and worker_port + most - 1 > _MOST_PORTS:
+        wrong = f"{most} workers need the ports {worker_port} to {worker_port + most - 1}"
+        raise args.error("jobs.worker.port", wrong, "Use a lower port.")
+
+
+def _refuse_jobs(args: ArgReader, counts: Mapping[str, int]) -> None:
+    if args.boolean("standalone_servers"):
+        wrong = "cannot be combined with `standalone_servers`: a client of the servers knows a fixed number of them"
+        raise args.error("elastic", wrong, "Remove one of them.")
+    if not counts.get("ps"):
+        wrong = "the cluster has no parameter server, and without one workers train only together"
+        raise args.error("elastic", wrong, "Set ps=1 or more, or remove `elastic`.")
+    if counts.get(GPU_WORKER):
+        remedy = 'Use `workers` with jobs={"worker": {"gpus": 1}}.'
+        raise args.error("elastic", "cannot be combined with `gpu_workers`", remedy)
+    if not counts.get("worker"):
+        raise args.error("elastic", "the cluster has no worker 0, which always exists", "Set workers=1 or more.")

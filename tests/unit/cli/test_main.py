@@ -11,8 +11,7 @@ from operator import attrgetter
 import pytest
 
 from tests.unit.cli.calling import invoke
-from tfdeploy.cli.command_table import BY_NAME, GROUPS, VERBS, Verb
-from tfdeploy.cli.exit_codes import EXIT_CODES
+from tfdeploy.cli.command_table import BY_NAME, EXIT_CODES, GROUPS, VERBS, Verb
 from tfdeploy.cli.parser import command_parser
 from tfdeploy.errors import BackendError, UsageError
 from tfdeploy.paths import make_private, state_folder

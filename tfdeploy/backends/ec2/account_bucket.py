@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from ...errors import SpecError
-from .aws import account, api, arns
+from .aws import account, api
 from .aws.api import tag_values
 from .aws.errors import Kind, aws_errors, error_code, error_message, kind_of
 from .machine import model
@@ -232,7 +232,7 @@ def _arguments(bucket: BucketFolder) -> dict[str, str]:
 
 
 def _arn(bucket: BucketFolder) -> str:
-    return f"arn:{arns.partition(bucket.region)}:s3:::{bucket.name}"
+    return f"arn:{api.partition(bucket.region)}:s3:::{bucket.name}"
 
 
 def _none_if_not_found(call: Callable[[], T]) -> T | None:

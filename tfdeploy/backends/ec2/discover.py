@@ -17,8 +17,7 @@ from ..discovery import LabelledObject, group_by_cluster
 from ..docker.discover import provider
 from . import account_bucket, record_bucket
 from .aws import account, api
-from .aws.api import pages, tag_values
-from .aws.arns import ROLES_PATH
+from .aws.api import ROLES_PATH, pages, tag_values
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
 from .machine import model, ssh
 from .machine.model import LIVE

@@ -18,7 +18,7 @@ from ..not_replaced import not_replaced
 from ..zipapp import watchdog
 from . import record_bucket
 from .account_bucket import BucketFolder
-from .aws import account, api, arns
+from .aws import account, api
 from .machine import model, ssh, user_data
 from .machine.machines import planned_instance, role_path, shared_folder, tags
 from .machine.model import PlannedInstance, Subnet
@@ -290,7 +290,7 @@ def _instance_profile(
         document = put_record(record_bucket.bucket_of(context.cluster))
         policies.append(aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=document, opts=after_bucket))
     if context.ec2.connectivity == SSM:
-        arn = f"arn:{arns.partition(ssh.region(context.cluster))}:iam::aws:{arns.SSM_POLICY}"
+        arn = f"arn:{api.partition(ssh.region(context.cluster))}:iam::aws:{api.SSM_POLICY}"
         policies.append(aws.iam.RolePolicyAttachment(f"{name}-ssm", role=role.name, policy_arn=arn, opts=context.opts))
     # SSM's agent sleeps for a long time when it starts without its permissions.
     after_policies = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=policies))

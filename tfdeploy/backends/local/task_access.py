@@ -21,10 +21,9 @@ from ...agent.transport.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
-from ..connection import Connection
+from ..connection import Connection, LocalFiles
 from ..port_forward import Direct
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
-from ..task_files import LocalFiles
 from .paths import Places
 from .supervisor import Supervisor
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from ... import registry
 from ...backends.backend import health, preload
 from ...backends.base import FAIL, OK, WARN, Check
+from ...backends.parallel_calls import call_in_parallel
 from ...errors import BackendError, NotFound, SpecError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
 from ...spec.backends import BACKENDS, DEFAULT_BACKEND
 from ...units import text_of_size, wrapped
+from ..command_table import FAILED
 from ..common import print_json, print_result
-from ..exit_codes import FAILED
 from ..output import screen_width
-from ..parallel import call_in_parallel
 from ..pulumi import places, pulumi, secrets_provider, settings
 from ..select import ClusterQuery, current_stack, find_project
 

@@ -12,8 +12,8 @@ from ...report.diagnosis import LINES, Facts
 from ...report.events import stopped_steps
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
+from ..command_table import FAILED
 from ..common import print_json, print_prose
-from ..exit_codes import FAILED
 from ..parser import Parser
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster

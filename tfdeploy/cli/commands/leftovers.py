@@ -13,14 +13,15 @@ from typing import Any
 from ... import registry
 from ...backends.backend import load
 from ...backends.base import ClusterRef, DiscoveredCluster
+from ...backends.parallel_calls import call_in_parallel
 from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreachable
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.tables import ago
 from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
+from ..command_table import FAILED
 from ..common import ask_to_confirm, print_json, print_message, print_prose, print_result
-from ..exit_codes import FAILED
 from ..output import print_table
 from ..ownership import (
     BUSY,
@@ -36,7 +37,6 @@ from ..ownership import (
     ownership,
     reason_not_to_delete,
 )
-from ..parallel import call_in_parallel
 from ..pulumi import NO_STACK, is_locked, places, pulumi, settings
 from ..run.session import remove_cluster
 from ..run.stack import PROJECT, Call, stored_call

@@ -10,6 +10,7 @@ from typing import Any
 from ... import registry
 from ...backends.backend import preload
 from ...backends.base import GONE
+from ...backends.parallel_calls import call_in_parallel
 from ...errors import NotFound, SpecError
 from ...outputs import CostSummary
 from ...registry import Entry
@@ -17,7 +18,6 @@ from ...report.tables import ago
 from ...units import dollars, moment
 from ..common import print_json, print_message, print_result
 from ..output import print_table
-from ..parallel import call_in_parallel
 from ..parser import Parser, add_yes
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot

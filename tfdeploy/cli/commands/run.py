@@ -16,8 +16,8 @@ from ...agent.record.terminal_text import safe
 from ...errors import BundleError, EmptyBundle, SpecError, UsageError
 from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
+from ..command_table import FAILED
 from ..common import parse_timeout, print_json, print_message
-from ..exit_codes import FAILED
 from ..output import prefix
 from ..parser import Parser, number, whole_number
 from ..run.arguments import RunRequest, Share, arguments, configuration

@@ -9,12 +9,12 @@ from pathlib import Path
 from ... import registry
 from ...agent.record.record import Record
 from ...agent.run_state import RunState
+from ...backends.parallel_calls import call_in_parallel
 from ...paths import cluster_folder
 from ...registry import Entry
 from ...report.run_history import StoredRun, columns, outcome_of, summaries
 from ..common import print_json, print_message, print_result
 from ..output import print_table
-from ..parallel import call_in_parallel
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot

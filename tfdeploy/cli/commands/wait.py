@@ -4,8 +4,8 @@ import sys
 import time
 
 from ... import registry
+from ..command_table import FAILED, TIMED_OUT
 from ..common import parse_timeout, print_json, print_message
-from ..exit_codes import FAILED, TIMED_OUT
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import refuse_endless_wait, take_snapshot

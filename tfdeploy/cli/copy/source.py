@@ -10,8 +10,7 @@ from ...agent.launch.archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM,
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
 from ...backends.backend import access
-from ...backends.connection import Connection
-from ...backends.task_files import LocalFiles
+from ...backends.connection import Connection, LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ..select import ClusterQuery, select_cluster, select_existing_cluster

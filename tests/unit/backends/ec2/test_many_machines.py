@@ -11,7 +11,6 @@ from tests.unit.backends.ec2 import simulated_ec2
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tests.unit.backends.ec2.simulated_ec2 import BOOT_SECONDS, Ec2
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
-from tfdeploy.backends import parallel_calls
 from tfdeploy.backends.ec2 import swarm
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine import machine_provider, ssh
@@ -48,7 +47,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulate:
         monkeypatch.setattr(account, "client", lambda service, region: ec2)
         monkeypatch.setattr(ssh, "run", ec2.run)
         monkeypatch.setattr(ssh, "engine", ec2.engine)
-        monkeypatch.setattr(parallel_calls, "ThreadPoolExecutor", clock.executor)
+        monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", clock.executor)
         return ec2
 
     return made

@@ -8,9 +8,9 @@ import pytest
 
 from tfdeploy.backends.base import FAIL, OK, WARN, Check
 from tfdeploy.backends.local.discover import network_check
+from tfdeploy.backends.parallel_calls import call_in_parallel
 from tfdeploy.cli.commands import doctor
 from tfdeploy.cli.commands.doctor import check_rows
-from tfdeploy.cli.parallel import call_in_parallel
 from tfdeploy.errors import SpecError
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfdeploy.agent.launch.archive import ABSOLUTE, FOLDER
-from tfdeploy.backends.task_files import LocalFiles
+from tfdeploy.backends.connection import LocalFiles
 from tfdeploy.cli.copy import transfer
 from tfdeploy.cli.copy.transfer import ArrivingFiles, CopyResult, copy_to_stdout
 from tfdeploy.errors import BackendError, Unreachable

@@ -13,8 +13,8 @@ import pytest
 
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.cli.command_table import TIMED_OUT, UNREACHABLE
 from tfdeploy.cli.commands import run as command
-from tfdeploy.cli.exit_codes import TIMED_OUT, UNREACHABLE
 from tfdeploy.cli.run import session, stack
 from tfdeploy.cli.run.session import Session
 from tfdeploy.cli.run.stack import Call

@@ -11,7 +11,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
 from ..aws import api
-from ..aws.arns import ROLES_PATH
+from ..aws.api import ROLES_PATH
 from . import boot, machine_count, model, ssh
 from .model import Ec2Inventory, Instance, InstanceType, MachineRequest, PlannedInstance, Subnet, requested_image
 from .user_data import GPU, SHARED
