@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 7052,
     "tfdeploy/report": 4540,
     "tfdeploy/cli": 6580,
-    "tests": 78125,
+    "tests": 78126,
     "bench": 4800,
     "docs": 6609,
     "tools": 12590,

@@ -16,9 +16,10 @@ import os, pathlib, time
 folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
 counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-step = folder / f".{hostname}"
-for number in range(int(step.read_text() or 0) if step.exists() else 0, 1_000_000):
-    step.write_text(str(number))
+step, draft = folder / f".{hostname}", folder / f".{hostname}.draft"
+for number in range(int(step.read_text()) if step.exists() else 0, 1_000_000):
+    draft.write_text(str(number))
+    draft.replace(step)
     time.sleep(0.1)
 """
 """Trains until it is stopped. A file has its step, from which it continues."""
@@ -38,7 +39,7 @@ def trains_on(project: KubernetesProject, hostname: str) -> None:
         return (project.folder / "counter" / f".{hostname}").read_text()
 
     before = step()
-    until(lambda: step() not in ("", before), f"{hostname} trains on", seen=lambda: str(project.counts()))
+    until(lambda: step() != before, f"{hostname} trains on", seen=lambda: str(project.counts()))
 
 
 def nodes(kube: Cluster) -> list[str]:
