@@ -19,7 +19,7 @@ LIMITS = {
     "tfdeploy/backends/docker": 3987,
     "tfdeploy/backends/kubernetes": 3011,
     "tfdeploy/backends/ec2": 7052,
-    "tfdeploy/report": 4540,
+    "tfdeploy/report": 4554,
     "tfdeploy/cli": 6580,
     "tests": 78126,
     "bench": 4800,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49210, 318
+PACKAGE_LINES, PACKAGE_MODULES = 49224, 318
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -2,7 +2,6 @@
 the words of `tfdeploy run`. Pure."""
 
 import re
-import signal
 from collections.abc import Sequence
 
 from ..agent.run_state import TaskState
@@ -218,6 +217,21 @@ _PROGRAM_REMEDIES = (
 )
 
 _NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
+_MOST_SIGNALS = 64
+_SIGNALS = {
+    1: "SIGHUP",
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    13: "SIGPIPE",
+    15: "SIGTERM",
+}
+"""The numbers of Linux, where the tasks run."""
 _MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches or fewer tasks."
 
 
@@ -245,9 +259,9 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
 def signal_behind(task: TaskState) -> str:
     """The signal by which a program behind a wrapper was killed: shells and `env` report it as an exit code of 128 + its number."""
     number = (task.exit_code or 0) - _SIGNALLED
-    if task.signal or not 0 < number < signal.NSIG:
+    if task.signal or not 0 < number <= _MOST_SIGNALS:
         return ""
-    return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"
+    return _SIGNALS.get(number) or f"signal {number}"
 
 
 def _signalled(code: int, killed: str) -> str:
