@@ -12,18 +12,18 @@ LIMITS = {
     "tfdeploy": 2094,
     "tfdeploy/component": 1560,
     "tfdeploy/spec": 2177,
-    "tfdeploy/plan": 1795,
-    "tfdeploy/agent": 11352,
+    "tfdeploy/plan": 1807,
+    "tfdeploy/agent": 11368,
     "tfdeploy/backends": 3331,
     "tfdeploy/backends/local": 1731,
     "tfdeploy/backends/docker": 3987,
     "tfdeploy/backends/kubernetes": 3011,
-    "tfdeploy/backends/ec2": 7052,
-    "tfdeploy/report": 4554,
-    "tfdeploy/cli": 6580,
-    "tests": 78126,
+    "tfdeploy/backends/ec2": 7056,
+    "tfdeploy/report": 4558,
+    "tfdeploy/cli": 6587,
+    "tests": 78161,
     "bench": 4800,
-    "docs": 6609,
+    "docs": 6613,
     "tools": 12590,
     "programs": 25700,
     "images": 450,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49224, 318
+PACKAGE_LINES, PACKAGE_MODULES = 49259, 318
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -114,6 +114,8 @@ class RunSpec(JsonData):
     """The highest cost of the machines, in USD; 0 for none."""
     cost_per_hour: float = 0.0
     """What the planned machines cost, in USD, as far as their prices are known."""
+    cost_is_maximum: bool = False
+    """Whether the bill may be lower, as with spot instances."""
     unpriced: List[str] = field(default_factory=list)
     """One text for each planned machine with an unknown price: the parts without a price."""
     cost_to_end: float = 0.0

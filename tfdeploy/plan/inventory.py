@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..agent.run_state import RunState
 from ..outputs import CostSummary
@@ -17,6 +17,15 @@ class PlaceRef(TypedDict):
     """The id of the machine, of the engine, or of the account; empty where that is not known."""
     name: str
     """Its name, for people."""
+
+
+class RunCost(TypedDict, total=False):
+    """The fields of `RunSpec` about the cost of the machines; none where nothing is billed."""
+
+    cost_per_hour: float
+    cost_is_maximum: bool
+    unpriced: list[str]
+    cost_to_end: float
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,8 @@ class Inventory:
     """Machines that no longer exist, or are of no use without one that does not. A finished run does not need them."""
     cost: CostSummary = field(default_factory=CostSummary)
     """What the plan knows of the output `cost`; empty where nothing is billed."""
-    run_cost: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of `RunSpec` about the cost of the machines."""
+    run_cost: RunCost = field(default_factory=RunCost)
+    """What the run is told of the cost of its machines."""
     run: RunState | None = None
     """The current run, as its record has it."""
     results: Mapping[str, str] = field(default_factory=dict)

@@ -160,6 +160,16 @@ def test_a_file_that_is_removed_before_its_turn_is_no_artifact(
     assert (len(stored(calls, tmp_path)), calls.left_out) == (1, [])
 
 
+def test_a_file_that_always_changes_ends_no_later_because_another_machine_sends_too(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, is_busy = sender(calls), iter([True, True, True, False])
+    changed = [LeftOut("one.keras", 1, CHANGED)]
+    monkeypatch.setattr(made, "_send_all", lambda artifacts: (changed, next(is_busy)))
+    made.send()
+    assert calls.left_out == changed
+
+
 def test_a_signal_ends_the_attempt(calls: Calls, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         sender(calls, is_interrupted=True).send()

@@ -14,8 +14,9 @@ from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadRefused
+from tfdeploy.agent.control.upload_calls import UploadCalls, UploadRefused
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.agent.record.artifact_store import BUSY
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RestartPolicy, RunJob
@@ -157,6 +158,21 @@ def test_an_upload_ends_whatever_happens_to_its_launcher(steps: list[str]) -> No
         assert asked == (state in (UPLOADING, UPLOAD_LOST)), "and its launcher exits then"
     expire(cluster, 31.0, "worker-0")
     assert not artifact_uploads.are_open(cluster.run)
+
+
+def test_what_a_machine_had_begun_may_be_sent_by_others_when_it_took_too_long(tmp_path: Path) -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    calls = UploadCalls(Record(tmp_path), lambda: cluster.now)
+    for name in ("worker-0", "worker-1"):
+        cluster.end(name)
+    file = {"kind": "keras", "name": "k", "files": [{"name": "k", "size": 1, "version": "1"}]}
+    first, second = (calls.begin(cluster.run, name, {"artifacts": [file]})[0] for name in ("worker-0", "worker-1"))
+    assert (first, second) == ([0], [BUSY])
+    cluster.run.uploads["a"].at -= artifact_uploads.MAX_SECONDS + 1
+    for name in ("worker-0", "worker-1"):
+        calls.note_call(name)
+    assert [event.machine for event in calls.expire(cluster.run, cluster.now)] == ["a"]
+    assert calls.begin(cluster.run, "worker-1", {"artifacts": [file]})[0] == [0]
 
 
 def test_a_lost_launcher_is_replaced_by_another_one_of_its_machine() -> None:

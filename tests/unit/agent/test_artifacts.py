@@ -173,6 +173,7 @@ def test_a_relative_checkpoint_is_ascii_with_escapes_as_tensorflow_writes_them()
         ("x/**/z", ["x/z", "x/y/z"], ["xz", "x/yz"]),
         ("**", ["x", "x/y"], []),
         ("[!a]", ["b"], ["a", "/"]),
+        ("[c-a]", [], ["b", "-"]),
     ],
 )
 def test_a_glob_pattern(pattern: str, matching: list[str], other: list[str]) -> None:

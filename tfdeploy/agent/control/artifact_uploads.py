@@ -95,7 +95,7 @@ def _others_follow(run: RunState, machine: str, now: float) -> bool:
 
 
 def attempt(run: RunState, hostname: str) -> int:
-    """The attempt of which checkpoints are that this task uploads: that of the task which decides the result."""
+    """The attempt that counts for the checkpoints of this upload: that of the task which decides the result, if there is one."""
     deciding = deciding_tasks(run)
     return deciding[0].attempt if deciding else run.as_former(hostname).attempt
 
@@ -135,7 +135,7 @@ def _upload_of(run: RunState, hostname: str) -> Optional[MachineUpload]:
 def is_asked(run: RunState, hostname: str) -> bool:
     """Whether the launcher of this task has to upload, now or later. One that was lost and is there again does, too."""
     upload = _upload_of(run, hostname)
-    return upload is not None and upload.state in (*_OPEN, UPLOAD_LOST)
+    return upload is not None and _may_continue(upload)
 
 
 def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool:
@@ -170,6 +170,7 @@ def expire(
     `silent_seconds` is how long the launcher of a task has sent nothing, or how long the controller runs; `has_called` is whether it
     has sent anything since the controller began."""
     happened = []
+    machines = _machines(run) if run.uploads else {}
 
     def is_there(hostname: str) -> bool:
         return silent_seconds(hostname) <= SILENT_SECONDS and has_called(hostname)
@@ -182,7 +183,7 @@ def expire(
         elif upload.state == UPLOAD_WAITS and (is_silent or is_late):
             upload.state = UPLOADED
         elif upload.state == UPLOADING and is_silent:
-            others = [task.hostname for task in _machines(run).get(machine, ()) if task.can_upload and not task.exits]
+            others = [task.hostname for task in machines.get(machine, ()) if task.can_upload and not task.exits]
             upload.task = next(filter(is_there, others), upload.task)
             if not is_there(upload.task):
                 upload.state = UPLOAD_LOST

@@ -11,7 +11,7 @@ from ..record.artifact_manifest import ManifestArtifact
 from ..record.artifact_store import ArtifactStore
 from ..record.record import Record
 from ..record.stored_artifact import LeftOut
-from ..run_state import UPLOAD_LOST, RunState
+from ..run_state import RunState
 from .artifact_uploads import (
     are_given_up,
     attempt,
@@ -95,8 +95,7 @@ class UploadCalls:
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
         happened = [replace(event, task=hostname, machine=machine) for event in _ended(stored, left_out)]
-        is_new = [self._is_new(run, event, is_at_end) for event in happened]
-        return [*(event for event, new in zip(happened, is_new) if new), *_removed(removed)]
+        return [*(event for event in happened if self._is_new(run, event, is_at_end)), *_removed(removed)]
 
     def _is_new(self, run: RunState, event: Event, is_at_end: bool) -> bool:
         """Whether the events of this run do not have the same since the controller started."""
@@ -108,11 +107,10 @@ class UploadCalls:
         return is_new
 
     def expire(self, run: RunState, now: float) -> List[Event]:
-        """Mark uploads that are lost, and delete what has arrived of those that no launcher continues; what happened."""
+        """Mark uploads that are lost or take too long, and delete what has arrived if no launcher continues it; what happened."""
         happened = expire(run, now, self.silent_seconds, self.has_called)
-        for machine, upload in run.uploads.items():
-            if upload.state == UPLOAD_LOST:
-                self._store.drop(run.spec.id, machine)
+        for event in happened:
+            self._store.drop(run.spec.id, event.machine)
         if are_given_up(run):
             self._store.discard(run.spec.id)
         return happened

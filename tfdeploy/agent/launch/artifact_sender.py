@@ -128,7 +128,7 @@ class ArtifactSender:
             unreadable.update({item.name: item for item in failed if item.reason != CHANGED})
             changed = [item for item in failed if item.reason == CHANGED]
             tries += bool(changed)
-            if not is_busy and (not changed or tries == _TRIES):
+            if not is_busy and (not changed or tries >= _TRIES):
                 return self._end([*left_out, *unreadable.values(), *changed])
             if is_busy and self._wait(_BUSY_SECONDS):
                 raise Interrupted

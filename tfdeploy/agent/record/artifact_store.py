@@ -126,9 +126,10 @@ class _Upload:
         """Note what the record has already."""
         stored = {file.name: file for file in load_manifest(run_folder).files}
         for item in self.incoming:
-            file = stored.get(item.file.name, item.file)
-            is_same = file is not item.file and (file.size, file.version) == (item.file.size, item.file.version)
-            if is_same and size_of(run_folder / "artifacts" / file.name) == file.size:
+            file = stored.get(item.file.name)
+            if file is None or (file.size, file.version) != (item.file.size, item.file.version):
+                continue
+            if size_of(run_folder / "artifacts" / file.name) == file.size:
                 item.is_complete = item.is_stored = True
                 item.file = file
 
@@ -176,7 +177,7 @@ class ArtifactStore:
         run_id: str,
         machine: str,
         attempt: int,
-        declared: List[Dict[str, Any]],
+        listed: List[Dict[str, Any]],
         is_alone: bool = True,
         replaces: bool = True,
     ) -> List[int]:
@@ -186,7 +187,7 @@ class ArtifactStore:
         Raises:
             ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
         """
-        artifacts = [_declared(item, machine, attempt) for item in declared]
+        artifacts = [_listed_artifact(item, machine, attempt) for item in listed]
         files = [file for artifact in artifacts for file in artifact.files]
         refuse_names([file.name for file in files])
         if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
@@ -272,7 +273,7 @@ class ArtifactStore:
             return [item for item in own if item not in removed], left_out
 
     def drop(self, run_id: str, machine: str) -> None:
-        """The machine is silent: another one may send the same files."""
+        """The machine is silent, or took too long: another one may send the same files."""
         with self._lock:
             self._uploads.pop((run_id, machine), None)
 
@@ -296,7 +297,7 @@ class ArtifactStore:
             return removed
 
 
-def _declared(item: Dict[str, Any], machine: str, attempt: int) -> ManifestArtifact:
+def _listed_artifact(item: Dict[str, Any], machine: str, attempt: int) -> ManifestArtifact:
     files = [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]]
     return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, attempt, files)
 

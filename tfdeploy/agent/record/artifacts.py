@@ -293,5 +293,12 @@ def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern or not parts:
         return not pattern and not parts
     if pattern[0] != "**":
-        return fnmatchcase(parts[0], pattern[0]) and matches(parts[1:], pattern[1:])
+        return _is_named(parts[0], pattern[0]) and matches(parts[1:], pattern[1:])
     return len(pattern) == 1 or any(matches(parts[begin:], pattern[1:]) for begin in range(len(parts)))
+
+
+def _is_named(part: str, pattern: str) -> bool:
+    try:
+        return fnmatchcase(part, pattern)
+    except re.error:  # of Python before 3.10.13, for a range whose ends are in reverse order
+        return False

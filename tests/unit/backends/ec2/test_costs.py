@@ -152,6 +152,11 @@ def test_what_was_spent_is_the_price_of_the_machines_for_the_time_of_the_run_and
     assert costs.observed_cost(run(0), NOON + 10 * HOUR, exist=False)["summary"] == "$0.00/h now, $3.34 so far"
 
 
+def test_with_spot_instances_what_was_spent_is_the_most() -> None:
+    found = costs.observed_cost(run(0, ec2={"spot": True}), NOON + 10 * HOUR, exist=True)
+    assert found["summary"] == "at most $0.23/h now, at most $3.34 so far"
+
+
 def test_before_the_first_run_nothing_is_known_of_what_was_spent() -> None:
     assert costs.observed_cost(None, NOON, exist=True) == {}
     assert costs.observed_cost(None, NOON, exist=False) == {"per_hour": 0.0}

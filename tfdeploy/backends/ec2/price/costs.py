@@ -1,13 +1,12 @@
 """The cost of a cluster's machines: in the preview, against the budget, and while they exist."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....agent.control.end_policy import spent
 from ....agent.run_state import RunState
 from ....errors import SpecError
 from ....outputs import CostSummary
-from ....plan.inventory import Inventory
+from ....plan.inventory import Inventory, RunCost
 from ....plan.plan import Plan, starts_new_run
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
@@ -81,11 +80,16 @@ def planned_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> CostSummary:
     }
 
 
-def run_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> dict[str, Any]:
+def run_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> RunCost:
     """The fields of `RunSpec` about the cost of these machines, the same in whatever order. The controller counts it."""
     hourly = _hourly_cost(spec, machines)
     rest = round(_cost_to_end(spec, hourly), _DIGITS)
-    return {"cost_per_hour": round(hourly.usd, _DIGITS), "unpriced": sorted(hourly.unknown), "cost_to_end": rest}
+    return {
+        "cost_per_hour": round(hourly.usd, _DIGITS),
+        "cost_is_maximum": hourly.is_maximum,
+        "unpriced": sorted(hourly.unknown),
+        "cost_to_end": rest,
+    }
 
 
 def observed_cost(run: RunState | None, now: float, exist: bool) -> CostSummary:
@@ -93,9 +97,9 @@ def observed_cost(run: RunState | None, now: float, exist: bool) -> CostSummary:
     the machines."""
     if run is None:
         return {} if exist else {"per_hour": 0.0}
-    unpriced = tuple(run.spec.unpriced)
-    hourly = prices.Amount(run.spec.cost_per_hour, unpriced) if exist else prices.Amount()
-    so_far = prices.Amount(spent(run, now), unpriced)
+    unpriced, is_maximum = tuple(run.spec.unpriced), run.spec.cost_is_maximum
+    hourly = prices.Amount(run.spec.cost_per_hour, unpriced, is_maximum) if exist else prices.Amount()
+    so_far = prices.Amount(spent(run, now), unpriced, is_maximum)
     return {
         "per_hour": hourly.known,
         "spent": so_far.known,
