@@ -11,7 +11,7 @@ from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
-_COMMAND_TARGET = 10.0
+_COMMAND_TARGET = 8.0
 _HELP_TARGET = 4.0
 _DOCKER = ("docker", "ps")
 _PULUMI = ("pulumi", "stack", "output", "status")

@@ -187,7 +187,7 @@ def remove_supply(cluster: SwarmCluster, step: Step, running: Running | None) ->
         for kind in SUPPLIES
         for name in sorted(cluster.docker(kind, "ls", "--format", "{{.Name}}", *cluster.filters()).split())
     ]
-    if not found:
+    if not found or not cluster.services():
         return ""
     kind, name = found[int(step.amount * len(found))]
     cluster.note("cut")

@@ -83,6 +83,7 @@ def test_a_run_moves_there_and_back_and_nothing_is_left_behind(project: Moving, 
     assert project.shown()["state"] == "running"
     retained = list((project.folder / "state/tfdeploy/retained").glob("*/*"))
     assert retained, "what may be the only copy of a checkpoint is kept"
+    assert all((archive / "train").exists() for archive in retained), retained
     assert not any((archive / "record").exists() for archive in retained), "it is kept when the cluster is destroyed"
     assert project.up().touched() == set(), "another update changes nothing"
     Project.destroy(project)
@@ -98,6 +99,7 @@ def test_a_run_that_does_not_train_there_returns_with_the_record_of_both_places(
     assert "this machine is too small" in failed.output
     assert "What is on local is not deleted" in failed.output
     assert project.prefixes() == {"test", f"test-{backend}"}
+    assert f"does not train on {backend}" in project.up(fails=True).output, "nothing is deleted by trying again"
 
     project.move_to("local")
     assert_left(project, backend)

@@ -56,7 +56,7 @@ def test_a_bucket_that_is_gone_is_named_within_minutes_and_made_again(project: E
     assert project.counts() == {"worker-0": 1}
 
 
-def test_a_key_pair_that_is_gone_and_changed_tags_replace_no_machine(project: Ec2Project) -> None:
+def test_a_key_pair_that_is_gone_and_tags_that_no_plan_reads_replace_no_machine(project: Ec2Project) -> None:
     ec2, machine = project.box.client("ec2"), project.machine(MACHINE).id
     before = project.described(MACHINE)
     for pair in ec2.describe_key_pairs()["KeyPairs"]:

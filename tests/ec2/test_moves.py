@@ -10,7 +10,7 @@ from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.engine.cli import docker
 from tests.integration.conftest import Project
-from tests.integration.moving import ARGUMENTS, Moving, assert_continuous
+from tests.integration.moving import ARGUMENTS, Moving, assert_continuous, continued_at
 from tests.verbs import Verbs
 from tests.waiting import until
 
@@ -71,7 +71,7 @@ class TravellingProject(Moving, Ec2Project):
 
     def starts(self, backend: str) -> int:
         """How often the program was started, on all backends."""
-        return sum(line.startswith("continues at step") for line in self.lines_at(backend))
+        return len(continued_at(self.lines_at(backend)))
 
     def kill_program(self, backend: str) -> None:
         """Kill the program of the worker, and wait until it trains again."""

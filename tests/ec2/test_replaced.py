@@ -60,7 +60,7 @@ class ReplacedProject(Moving, Ec2Project):
 
     def starts(self) -> int:
         """How often the program was started."""
-        return sum(line.startswith("continues at step") for line in self.lines_at("ec2"))
+        return len(continued_at(self.lines_at("ec2")))
 
     def stored_step(self) -> int:
         """The step of the checkpoint in the record; 0 for none."""

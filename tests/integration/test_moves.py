@@ -62,7 +62,7 @@ def test_a_place_that_fails_leaves_the_run_where_it_is(project: MovingProject) -
     project.move_to("local")
     assert not project.has_place("toy")
     lines = project.lines_at("local")
-    assert sum(line.startswith("continues at step") for line in lines) == 1, "it was never stopped"
+    assert len(continued_at(lines)) == 1, "it was never stopped"
     project.destroy()
 
 

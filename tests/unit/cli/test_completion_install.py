@@ -1,13 +1,13 @@
 """Shell completion is installed by one command, in each shell."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.debian import NotInstalled, provided
 from tfdeploy.cli.completion import script
 from tfdeploy.errors import UsageError
 
@@ -28,10 +28,13 @@ _tfdeploy
 """
 
 
-@pytest.mark.parametrize(("shell", "program"), [("bash", BASH), ("zsh", ZSH)])
+@pytest.mark.parametrize(("shell", "program"), [("bash", BASH), pytest.param("zsh", ZSH, marks=pytest.mark.full)])
 def test_one_command_installs_completion(shell: str, program: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"needs {shell}")
+    if shell == "zsh":
+        try:
+            provided("zsh")
+        except NotInstalled as reason:
+            pytest.fail(str(reason), pytrace=False)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "HOME": str(tmp_path), "PATH": path, "XDG_STATE_HOME": str(tmp_path), "SHELL": f"/bin/{shell}"}
     done = subprocess.run([shell, "-c", program], env=env, capture_output=True, text=True, check=False)
