@@ -201,8 +201,8 @@ class Ec2Spec(InstanceSpec):
     """The time without tasks after which a machine terminates itself; "never" disables it."""
     budget: float = own("float", _budget, 0.0, has_default=False)
     """The highest cost of the cluster's machines, in USD. A plan is refused if its machines may cost more until the end of
-    `max_lifetime`, or if a price is unknown. The run is stopped in time for all machines together, those before them included, to
-    cost no more when they have terminated themselves (`idle_timeout`), without the start of the first ones. By default there is no
+    `max_lifetime`, or if a price is unknown. The run is stopped in time, so that the machines of all runs together have cost no
+    more when they have terminated themselves (`idle_timeout`). The start of the first machines is not counted. By default there is no
     limit."""
     vpc_id: str = text(pattern=_VPC, form='the id of a VPC, "vpc-…"')
     """The VPC; by default the region's default VPC."""
