@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from tfdeploy.spec.arg_docs import CLASSES, NAMES, attributes
-from tfdeploy.spec.argument import DATA, GROUP, GROUPS, MAPPING, TEXTS, Argument, Choices, arguments, names
+from tfdeploy.spec.argument import DATA, GROUP, MAPPING, NAMED_GROUPS, TEXTS, Argument, Choices, arguments, names
 from tfdeploy.spec.jobs import JobSpec, ServiceSpec
 from tfdeploy.units import wrapped
 
@@ -72,7 +72,7 @@ def typed_dict(prefix: str) -> str:
     inherited = () if base_name == "TypedDict" else names(base)
     lines = [f"class {name}({base_name}, total=False):", f'    """{owner.__doc__}"""', ""]
     texts = attributes(owner)
-    for key in (key for key in names(owner) if base is JobSpec or key not in inherited):
+    for key in (key for key in names(owner) if key not in inherited):
         first, *_ = re.split(r"(?<=\.) (?=[A-Z`\"])", texts[key][1])
         text = "\n    ".join(wrapped(first, WIDTH))
         lines += [f"    {key}: {annotation(arguments(owner)[key])}", f'    """{text}"""']
@@ -83,6 +83,6 @@ def annotation(argument: Argument) -> str:
     """The type for users, who may give an Output of each value."""
     if argument.members:
         name = NAMES[argument.members]
-        return {GROUP: name, GROUPS: f"dict[str, {name}]"}[argument.kind]
+        return {GROUP: name, NAMED_GROUPS: f"dict[str, {name}]"}[argument.kind]
     plain = argument.choices.name if argument.choices else argument.kind
     return TYPES.get(argument.kind, f"pulumi.Input[{plain}]")

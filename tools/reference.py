@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from inspect import getdoc
 from pathlib import Path
 from unittest import mock
@@ -154,6 +155,7 @@ def _command_section(verb: Verb) -> str:
     return "\n".join([f"## `tfdeploy {verb.name}`", "", *lines, *own, *[""] * bool(own)])
 
 
+@cache
 def _common_options() -> list[str]:
     """The options that many commands have, once with each form of `--output`."""
     items: list[str] = []

@@ -266,7 +266,7 @@ class RunState(JsonData):
     cost_before: float = 0.0
     """What the machines of the cluster had cost at `cost_since`, in USD: also in earlier runs."""
     cost_since: float = 0.0
-    """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
+    """Until when `cost_before` counts: from then on the machines cost `cost_per_hour`."""
     moves: int = 0
     """How many times the record was given to a controller at another place. Of two records of one cluster, the one with more moves of
     its current run is newer."""

@@ -192,7 +192,7 @@ class ContainerRunner(Generic[Definition]):
         clock = StartClock(objects, CONTROLLER, title)
         objects.apply(desired)
         clock.begin(CONTROLLER_SECONDS, CONTROLLER_SECONDS)
-        wait_for_start(clock, title, lambda: objects.runs_as_defined(desired))
+        wait_for_start(clock, lambda: objects.runs_as_defined(desired))
         with engine_reason(lambda: objects.tasks().get(CONTROLLER)):
             yield self.controller(cluster)
 

@@ -218,7 +218,7 @@ class StartClock:
 
     def __init__(self, engine: TaskEngine[Definition], hostname: str, title: str) -> None:
         """Made before the engine gets the definition: what has failed by then does not count."""
-        self._engine, self._hostname, self._title = engine, hostname, title
+        self._engine, self._hostname, self.title = engine, hostname, title
         self._former = {failure.id for failure in engine.history(hostname).failures}
         self._printed = self.problem = ""
         self._has_failed = False
@@ -229,8 +229,8 @@ class StartClock:
         self._deadline, self._last = self._seen + seconds, self._seen + most
 
     def observe(self) -> EngineTask | None:
-        """Note what the engine reports of the container, and return it. Why it does not start may be over in a moment, but not where it
-        has stood for `_START_TIMEOUT`, or where the engine has tried it `_MAX_FAILURES` times."""
+        """Note what the engine reports of the container, and return it. A reason why it does not start may pass in a moment; one that
+        lasts for `_START_TIMEOUT`, or `_MAX_FAILURES` failures, end the wait."""
         history, now = self._engine.history(self._hostname), time.monotonic()
         task, failures = history.newest, [item for item in history.failures if item.id not in self._former]
         self._has_failed = len(failures) >= _MAX_FAILURES
@@ -248,14 +248,14 @@ class StartClock:
     def _print(self, text: str) -> None:
         if text != self._printed:
             self._printed = text
-            print(f"{self._title}: {text}", flush=True)
+            print(f"{self.title}: {text}", flush=True)
 
     def is_over(self) -> bool:
         """Whether it takes too long, or has failed too often."""
         return self._has_failed or time.monotonic() >= min(self._deadline, self._last)
 
 
-def wait_for_start(clock: StartClock, title: str, has_started: Callable[[], bool]) -> None:
+def wait_for_start(clock: StartClock, has_started: Callable[[], bool]) -> None:
     """Wait until a container has started.
 
     Raises:
@@ -274,4 +274,4 @@ def wait_for_start(clock: StartClock, title: str, has_started: Callable[[], bool
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
     if (clock.is_over() or is_cancelled()) and not has_started():
         end = " before `pulumi` received a signal" if is_cancelled() else ""
-        raise NotStarted(f"{title} did not start{end}: {clock.problem or 'the engine reports no reason'}")
+        raise NotStarted(f"{clock.title} did not start{end}: {clock.problem or 'the engine reports no reason'}")

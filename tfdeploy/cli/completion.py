@@ -107,8 +107,6 @@ def _names(words: Sequence[str], begin: str) -> Iterator[str]:
     if begin.startswith("-"):
         yield from command_parser(verb, verb.name)[0].option_names()
         return
-    common = Parser(verb.name, "")
-    add_common_options(common, ALL, verb.wide)
     complete = _OPTIONS.get(words[-1]) if len(words) > 1 else None
     if complete is None:
         complete = _ARGUMENTS.get(verb.name)
@@ -117,6 +115,8 @@ def _names(words: Sequence[str], begin: str) -> Iterator[str]:
     if complete is not None:
         from .select import ClusterQuery
 
+        common = Parser(verb.name, "", add_help=False)
+        add_common_options(common, ALL, verb.wide)
         given, _ = common.parse_known_args(words[1:])
         query = ClusterQuery(given.cwd, given.stack, given.cluster)
         yield from (name for name in complete(query) if name not in words)

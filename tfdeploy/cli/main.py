@@ -30,8 +30,6 @@ def call(words: Sequence[str]) -> None:
     given = top_parser().parse(words, has_remainder=True)
     before = words[: len(words) - len(given.words)]
     name, *rest = given.words or ["help"]
-    if given.debug:
-        os.environ["TFDEPLOY_DEBUG"] = "1"
     if given.version or name == "version":
         from .. import registry
 
@@ -54,8 +52,6 @@ def _call_command(name: str, words: Sequence[str]) -> None:
     verb = find_command(name)
     parser, function = command_parser(verb, name)
     options = vars(parser.parse(words, verb.runs_command))
-    if options.pop("debug"):
-        os.environ["TFDEPLOY_DEBUG"] = "1"
     if verb.common:
         function(_query(options), **options)
     else:

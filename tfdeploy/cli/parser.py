@@ -1,6 +1,6 @@
 """The options of the command: argparse, with errors in one sentence, and the options that many commands have."""
 
-import re
+import os
 from argparse import REMAINDER, SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -44,10 +44,11 @@ class Parser(ArgumentParser):
 
     def option_names(self) -> list[str]:
         """The names of the options that the help shows."""
-        return re.findall(r"(?<!\S)--?[A-Za-z][\w-]*", self.format_help().partition("\noptions:\n")[2])
+        return [name for action in self._actions if action.help != SUPPRESS for name in action.option_strings]
 
     def parse(self, words: Sequence[str], has_remainder: bool = False) -> Namespace:
-        """The options and arguments among these words. With a remainder, no option follows the first argument.
+        """The options and arguments among these words; `--debug` is in effect then. With a remainder, no option follows the first
+        argument.
 
         Raises:
             UsageError: they are not valid.
@@ -55,12 +56,20 @@ class Parser(ArgumentParser):
         parse = self.parse_known_args if has_remainder else self.parse_known_intermixed_args
         options, unknown = parse(words)
         if not unknown:
+            if options.debug:
+                os.environ["TFDEPLOY_DEBUG"] = "1"
+            del options.debug
             return options
         first = unknown[0]
         if not first.startswith("-"):
             raise UsageError(f"{first} is not expected here. Use: {self.usage}")
         hint = did_you_mean(first, self.option_names())
         raise UsageError(f"{first} is not an option of `{self.prog}`.{hint} `{self.prog} --help` lists them.")
+
+
+def without_separator(words: Sequence[str]) -> Sequence[str]:
+    """The words of a command, without the `--` before it."""
+    return words[1:] if words[:1] == ["--"] else words
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -15,16 +15,15 @@ from pulumi.runtime.config import CONFIG, get_config_env, is_config_secret
 
 from ..errors import SpecError
 from ..spec.arg_reader import NEVER_SHOWN, unknown_remedy
-from ..spec.argument import DATA, GROUP, GROUPS, MAPPING, TEXTS, Argument, arguments
+from ..spec.argument import DATA, GROUP, MAPPING, NAMED_GROUPS, TEXTS, Argument, arguments
 from ..spec.backends import JOB_MAPPINGS
-from ..spec.cluster import GROUPS as MEMBERS
-from ..spec.cluster import ClusterSpec
+from ..spec.cluster import GROUPS, ClusterSpec
 from ..spec.environment import secret_texts
 from ..units import DURATION_FORM, seconds
 
 _NAMESPACE = "tfdeploy"
 
-_MAPPINGS = (MAPPING, DATA, GROUP, GROUPS)
+_MAPPINGS = (MAPPING, DATA, GROUP, NAMED_GROUPS)
 
 
 def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
     declared = arguments(ClusterSpec)
     for key, value in args.items():
         if key not in declared:
-            remedy = unknown_remedy(key, tuple(declared), MEMBERS, value)
+            remedy = unknown_remedy(key, tuple(declared), GROUPS, value)
             raise SpecError(f"{name}: {key}", "is not an argument of TensorFlowCluster", remedy)
     _refuse_unknown_configuration(tuple(declared))
     merged = {key: value for key, value in args.items() if value is not None}
@@ -94,7 +93,7 @@ def _refuse_unknown_configuration(names: Sequence[str]) -> None:
         namespace, _, name = key.partition(":")
         if namespace == _NAMESPACE and name not in names:
             group, _, member = name.partition(".")
-            remedy = unknown_remedy(name, names, MEMBERS)
+            remedy = unknown_remedy(name, names, GROUPS)
             if member and group in names:
                 remedy = f"A member of a group needs --path: pulumi config set --path '{key}' VALUE."
             removal = f"Remove it by `pulumi config rm {key}`."
@@ -166,7 +165,7 @@ def _converted(argument: Argument | None, value: Any) -> Any:
     `0.5` as a string, whatever the argument expects. Values that do not fit are left for the validation to report."""
     if argument is None:
         return value
-    if argument.kind == GROUPS and isinstance(value, Mapping):
+    if argument.kind == NAMED_GROUPS and isinstance(value, Mapping):
         return {name: _converted(replace(argument, kind=GROUP), item) for name, item in value.items()}
     if argument.members and isinstance(value, Mapping):
         members = arguments(argument.members)

@@ -302,12 +302,13 @@ def _assign(
     if unplaced is None:
         return first, None
     empty = _Assignment(demands, machines)
-    too_large = next((demand for demand in demands if not empty.able(demand)), None)
+    able = {demand.hostname: len(empty.able(demand)) for demand in demands}
+    too_large = next((demand for demand in demands if not able[demand.hostname]), None)
     if too_large is not None:
         return first, too_large
     for fixed in [current_index, {}] if current_index else [{}]:
         trial = _Assignment(demands, machines)
-        order = _hardest_first(trial.assign_current(demands, fixed), empty)
+        order = _hardest_first(trial.assign_current(demands, fixed), empty.free, able)
         if _assign_greedily(trial, order, current_index) is None:
             return trial, None
     return first, unplaced
@@ -323,14 +324,16 @@ def _assign_greedily(assignment: _Assignment, demands: Sequence[Demand], current
     return None
 
 
-def _hardest_first(demands: Sequence[Demand], empty: _Assignment) -> Sequence[Demand]:
-    """The tasks that few machines can run first, then the larger ones."""
-    cpus = sum(resources.cpus for resources in empty.free) or 1.0
-    memory = sum(resources.memory for resources in empty.free) or 1
+def _hardest_first(
+    demands: Sequence[Demand], free: Sequence[_FreeResources], able: Mapping[str, int]
+) -> Sequence[Demand]:
+    """The tasks first that few machines are `able` to run, then the larger ones."""
+    cpus = sum(resources.cpus for resources in free) or 1.0
+    memory = sum(resources.memory for resources in free) or 1
     return sorted(
         demands,
         key=lambda demand: (
-            len(empty.able(demand)),
+            able[demand.hostname],
             -demand.gpus,
             -(demand.cpus / cpus + demand.memory / memory),
         ),

@@ -90,7 +90,7 @@ def goal(command: str) -> float | None:
 
 @dataclass
 class Training:
-    """What is stored of one task's lines, so that each is read once."""
+    """What the lines of one task say so far. Each line is read once."""
 
     goal: float | None = None
     _steps: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_MAX_STEPS))

@@ -17,7 +17,11 @@ def first_progress(
     """The progress of the first task that prints steps or losses; the chief comes first."""
     if state is None:
         return Progress()
-    of_tasks = stored_progress(record, state.spec.id, leaders_first(state.tasks), commands)
+    return first_of(stored_progress(record, state.spec.id, leaders_first(state.tasks), commands))
+
+
+def first_of(of_tasks: Iterable[Progress]) -> Progress:
+    """The first one that has a step or a loss."""
     return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
@@ -25,7 +29,7 @@ def stored_progress(
     record: Record,
     run_id: str,
     hostnames: Iterable[str],
-    commands: Mapping[str, str] = MappingProxyType({}),
+    commands: Mapping[str, str],
     count: int = LAST_LINES,
 ) -> Iterator[Progress]:
     """The progress of each of these tasks, from so many last lines of its log; `commands` has the command of each."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..units import text_of_seconds
-from .argument import GROUPS, Argument, arguments
+from .argument import NAMED_GROUPS, Argument, arguments
 from .cluster import ClusterSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
@@ -76,7 +76,7 @@ def _type(argument: Argument) -> str:
     if argument.members is None:
         return argument.kind
     name = NAMES[argument.members]
-    return f"dict[str, {name}]" if argument.kind == GROUPS else name
+    return f"dict[str, {name}]" if argument.kind == NAMED_GROUPS else name
 
 
 def _default(argument: Argument, value: object) -> str:

@@ -6,7 +6,7 @@ reference, the schema, `tfdeploy options`, and the keys of the stack's configura
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -22,7 +22,7 @@ Read = Callable[[ArgReader, str, Any], Any]
 Check = Callable[[ArgReader, str, _Value], _Value]
 """Refuses a value of the argument of this name, or returns it as it is to be used."""
 
-TEXTS, MAPPING, DATA, GROUP, GROUPS = "list[str]", "dict[str, str]", "dict[str, Any]", "a group", "groups by name"
+TEXTS, MAPPING, DATA, GROUP, NAMED_GROUPS = "list[str]", "dict[str, str]", "dict[str, Any]", "a group", "groups by name"
 """The kinds of arguments beside `str`, `bool`, `int` and `float`."""
 
 BY_DEFAULT, ADDED = "by default the cluster's", "in addition to the cluster's"
@@ -144,7 +144,7 @@ def group(members: type[_Group]) -> _Group:
 
 def groups(members: type[_Group]) -> tuple[_Group, ...]:
     """Groups of arguments by names that users choose. The value is empty: `jobs.jobs_of` reads them."""
-    return own(GROUPS, lambda args, key, otherwise: otherwise, (), members=members)
+    return own(NAMED_GROUPS, lambda args, key, otherwise: otherwise, (), members=members)
 
 
 @cache
@@ -170,11 +170,8 @@ def values_of(args: ArgReader, owner: type, otherwise: object = None) -> dict[st
     Raises:
         SpecError: an argument is not valid.
     """
-    defaults = {item.name: {} if item.default is MISSING else item.default for item in fields(owner)}
-    return {
-        name: argument.read(args, name, defaults[name] if otherwise is None else getattr(otherwise, name))
-        for name, argument in arguments(owner).items()
-    }
+    source = owner if otherwise is None else otherwise  # a class has the defaults, but those with a factory
+    return {name: argument.read(args, name, getattr(source, name, {})) for name, argument in arguments(owner).items()}
 
 
 def read_all(args: ArgReader, owner: type[_Group], otherwise: object = None) -> _Group:

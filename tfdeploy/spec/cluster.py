@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from ..agent.control.end_policy import ALL_WORKERS, CHIEF, WORKER_0
 from ..agent.control.until_metrics import COMPARISONS
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
@@ -33,7 +34,7 @@ from .argument import (
 from .backends import BACKENDS, DEFAULT_BACKEND, JOB_MAPPINGS
 from .docker import ContainerSpec, DockerSpec
 from .ec2 import Ec2Spec
-from .environment import context, plain_environment, refuse_same_names, refuse_too_long, secret_environment, secrets
+from .environment import context, plain_environment, refuse_same_names, refuse_too_long, secrets
 from .jobs import (
     MOST_TASKS,
     SERVER,
@@ -50,7 +51,7 @@ from .kubernetes import KubernetesSpec
 BACKEND_CHOICES = Choices("Backend", "Where tasks run.", tuple(BACKENDS))
 FLAG_RULES = Choices("FlagRule", "Whether the four flags are appended to the command.", (AUTO, ALWAYS, NEVER))
 SUCCESS_RULES = Choices(
-    "SuccessRule", "Which tasks must succeed for the run to succeed.", ("chief", "worker-0", "all-workers")
+    "SuccessRule", "Which tasks must succeed for the run to succeed.", (CHIEF, WORKER_0, ALL_WORKERS)
 )
 
 LONGEST_NAME = 40
@@ -99,11 +100,11 @@ def _command(args: ArgReader, key: str, _default: object) -> tuple[str, ...]:
 def _success(args: ArgReader, rule: str, counts: Mapping[str, int]) -> str:
     existing = {"worker" if job in WORKERS else job for job in counts if counts[job]}
     if not rule:
-        return "chief" if "chief" in existing else "worker-0"
+        return CHIEF if "chief" in existing else WORKER_0
     if args.boolean("standalone_servers"):
         remedy = "Remove it: the servers run until they are stopped."
         raise args.error("success", "cannot be combined with `standalone_servers`", remedy)
-    needed = "chief" if rule == "chief" else "worker"
+    needed = "chief" if rule == CHIEF else "worker"
     if needed not in existing:
         raise args.error("success", f"{rule!r} needs a {needed}, which the cluster does not have", "Use another rule.")
     return rule
@@ -111,9 +112,9 @@ def _success(args: ArgReader, rule: str, counts: Mapping[str, int]) -> str:
 
 def _worker_timeout(args: ArgReader, asked: float, success: str, counts: Mapping[str, int]) -> float:
     if not args.has("worker_timeout"):
-        only_serve = success == "chief" and counts["ps"]
+        only_serve = success == CHIEF and counts["ps"]
         return 0.0 if only_serve else asked
-    if args.string("success") == "all-workers":
+    if success == ALL_WORKERS:
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return asked
 
@@ -125,7 +126,7 @@ def _servers(args: ArgReader, key: str, default: bool) -> bool:
 
 def _flags(args: ArgReader, key: str, default: str) -> str:
     rule = args.choice(key, FLAG_RULES.values, "")
-    if rule and args.boolean("standalone_servers") and not args.strings("command"):
+    if rule and _servers(args, "standalone_servers", False):
         raise args.error(key, "cannot be combined with `standalone_servers`", "Remove it: there is no `command`.")
     return rule or default
 
@@ -184,7 +185,7 @@ def _until(args: ArgReader, key: str, _default: object) -> dict[str, Comparison]
         if name not in metrics:
             remedy = nearest(name, list(metrics)) if metrics else f'Add metrics={{"{name}": …}}.'
             raise args.error(f"until.{name}", "is not a metric of `metrics`", remedy)
-    if texts and args.boolean("standalone_servers") and not args.strings("command"):
+    if texts and _servers(args, "standalone_servers", False):
         raise args.error("until", "cannot be combined with `standalone_servers`", "Remove it: servers log no metrics.")
     return {name: _comparison(args, name, text) for name, text in texts.items()}
 
@@ -365,8 +366,9 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     args = _reader(name, values)
     asked = ClusterSpec(name, **values_of(args, ClusterSpec))
     jobs = _jobs(args, asked)
-    secret_env = secret_environment(args).secret
-    refuse_same_names(args, {*asked.env, *secret_env, *(variable for job in jobs for variable in job.env)})
+    secret_env = tuple(name for name in args.args.get("env") or () if name not in asked.env)
+    env = {*asked.env, *secret_env, *(variable for job in jobs for variable in job.env)}
+    refuse_same_names(args, asked.secrets, env)
     refuse_elastic(args, asked.elastic.max, jobs)
     _refuse_log_lines(args, asked.log_lines, sum(job.count for job in jobs))
     success = _success(args, asked.success, asked.counts)

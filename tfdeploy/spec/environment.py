@@ -1,8 +1,8 @@
-"""Environment variables, secrets, context and restart policy of tasks. Pure."""
+"""Environment variables, secrets and context of tasks. Pure."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..agent.settings import SECRET_VARIABLE
@@ -102,13 +102,13 @@ def secrets(args: ArgReader, _key: str = "secrets", _default: object = ()) -> tu
     return tuple(values)
 
 
-def refuse_same_names(args: ArgReader, env: set[str]) -> None:
+def refuse_same_names(args: ArgReader, names: Sequence[str], env: set[str]) -> None:
     """Refuse secrets with names that are in `env`.
 
     Raises:
         SpecError: there is such a secret.
     """
-    for name in secrets(args):
+    for name in names:
         if name in env:
             raise args.error(f"secrets.{name}", "the same name is in `env`", "Use another name.")
 
@@ -127,7 +127,7 @@ def _refuse_variable(args: ArgReader, where: str, value: object) -> None:
     refuse_too_long(args, where, text)
 
 
-def context(args: ArgReader, _key: str = "context", _default: object = "{}") -> str:
+def context(args: ArgReader, _key: str, _default: object) -> str:
     """`context` as JSON.
 
     Raises:

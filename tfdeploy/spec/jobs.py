@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..agent.control.end_policy import ALL_WORKERS
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
 from .arg_reader import ArgReader
@@ -45,9 +46,6 @@ _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
 
 SERVER = ("python", AGENT, "grpc-server")
-
-ALL_WORKERS = "all-workers"
-"""The success rule that does not go with an elastic cluster."""
 
 _MOST_PORTS = 65535
 

@@ -1,4 +1,4 @@
-"""An import that was cut off continues, one that failed is repeated, and neither loses anything of the record here."""
+"""An import that was cut off continues, one that failed is repeated, and an emptying that was cut off leaves nothing behind."""
 
 import shutil
 from contextlib import suppress

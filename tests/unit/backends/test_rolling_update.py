@@ -416,7 +416,7 @@ def wait_for_controller(states: Sequence[EngineTask | None], failures: Iterator[
         swarm._state = next(observed, swarm._state)
         return swarm._state == RUNS
 
-    wait_for_start(clock, "the controller", has_started)
+    wait_for_start(clock, has_started)
 
 
 RUNS, STARTS, PULLS, UNBORN = (EngineTask(True, "", state) for state in ("running", "starting", "pulling", "scheduled"))

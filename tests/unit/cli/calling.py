@@ -50,3 +50,11 @@ def invoke(words: Sequence[str], command: Callable[[Sequence[str]], None] = main
         except Exception as error:
             code, exception = 1, error
     return Result(code, out.content(), err.content().decode(), exception)
+
+
+def call(words: Sequence[str]) -> Result:
+    """The same; an error is raised."""
+    done = invoke(words)
+    if done.exception:
+        raise done.exception
+    return done

@@ -13,7 +13,7 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
-from tests.unit.cli.calling import invoke
+from tests.unit.cli import calling
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
@@ -50,9 +50,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
 
     def calls(verb: str, *more: str) -> tuple[int, str]:
-        done = invoke([verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
-        if isinstance(done.exception, Exception):
-            raise done.exception
+        done = calling.call([verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
         return done.exit_code, done.stdout + done.stderr
 
     return calls

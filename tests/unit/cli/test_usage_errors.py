@@ -1,4 +1,4 @@
-"""Wrong usage is one line in our words, in the one style of all errors; and what users of other systems type has an answer."""
+"""Wrong usage is one line in the one style of all errors; and what users of other systems type has an answer."""
 
 import sys
 from pathlib import Path

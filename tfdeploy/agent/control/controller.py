@@ -115,7 +115,8 @@ class Controller:
                 self._save(now)
                 earlier = self._record.load(spec.id)
                 run = earlier or RunState(spec, now)
-                reconcile.inherit_cost(run, before or RunState(spec, now), now)
+                if before is not None:
+                    reconcile.inherit_cost(run, before, now)
                 happened.append(Event(events.RUN_RESUMED if earlier else events.RUN_SUBMITTED))
                 if self._run is not None:
                     reconcile.inherit_fences(run, self._run)

@@ -101,7 +101,7 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
 
 
 def spent(run: RunState, now: float) -> float:
-    """What the machines of the cluster have cost until `now`, in USD. Where no controller runs, that is when it last did."""
+    """What the machines of the cluster have cost until `now`, in USD. If no controller runs, `now` is the time when it last did."""
     return run.cost_before + run.spec.cost_per_hour * max(0.0, now - run.cost_since) / _HOUR
 
 

@@ -7,15 +7,17 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional
 
 from ..settings import TaskSettings
 from ..task_dump import MAX_BYTES, TaskDump
 from ..transport.rpc import CallError, Client
 from .memory import proportional_bytes
 from .processes import members
-from .python_stacks import StackReader, Stacks
 from .workdir import STACKS_FILE
+
+if TYPE_CHECKING:
+    from .python_stacks import StackReader, Stacks
 
 INTERVAL_SECONDS = 1.0
 
@@ -65,6 +67,8 @@ def encoded(dump: TaskDump) -> bytes:
 
 def take_dump(hostname: str, group: int, folder: Path) -> TaskDump:
     """The dump of the program of this process group. `folder` is the launcher's."""
+    from .python_stacks import StackReader  # few launchers need it
+
     before, begin = members(group), time.monotonic()
     time.sleep(INTERVAL_SECONDS)
     after, interval = members(group), time.monotonic() - begin
@@ -87,7 +91,9 @@ def _ticks(fields: List[str]) -> int:
     return int(fields[_UTIME]) + int(fields[_STIME])
 
 
-def _stacks(leader: int, stats: Dict[int, List[str]], reader: StackReader) -> Stacks:
+def _stacks(leader: int, stats: Dict[int, List[str]], reader: "StackReader") -> "Stacks":
+    from .python_stacks import Stacks
+
     if leader not in stats:
         return Stacks([])
     if stats[leader][_STATE] in ("T", "t"):

@@ -40,7 +40,7 @@ class ManifestArtifact:
     name: str
     machine: str
     attempt: int
-    """That of the task whose launcher has uploaded it."""
+    """That of the task that decides the result; of the uploading task where none does."""
     files: List[ManifestFile] = field(default_factory=list)
 
     @property

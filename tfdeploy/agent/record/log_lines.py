@@ -112,14 +112,6 @@ class Log:
                     return sorted(attempts)
                 begin = _whole_entry(following)
 
-    def chunks(self) -> List[Tuple[float, bytes]]:
-        """All chunks with their times: of a log that has few."""
-        index = self.streams["index"]
-        block = index.span(index.start, index.end)
-        entries = [_Entry(*fields) for fields in _ENTRY.iter_unpack(block[: len(block) - len(block) % _ENTRY.size])]
-        spans = [(item, self.streams[PIPES[item.pipe]]) for item in entries if _is_possible(item)]
-        return [(item.at, stream.span(item.position, item.position + item.length)) for item, stream in spans]
-
     def tail(self, count: int) -> List[Line]:
         """The last `count` lines of both pipes, oldest first.
 

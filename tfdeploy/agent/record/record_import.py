@@ -27,8 +27,15 @@ from ..events import Event
 from ..files import sha256_of, write_whole
 from ..json_data import JsonData
 from ..launch.workdir import RunRefused
-from . import artifact_manifest
-from .artifact_manifest import MANIFEST, ArtifactList, ManifestArtifact, load_manifest, save_manifest, size_of
+from .artifact_manifest import (
+    MANIFEST,
+    ArtifactList,
+    ManifestArtifact,
+    load_manifest,
+    remaining,
+    save_manifest,
+    size_of,
+)
 from .artifact_store import remove_files
 from .record import Record
 from .record_files import (
@@ -179,7 +186,7 @@ def finish(record: Record, request: ImportRequest, now: float) -> None:
     Raises:
         RunRefused: the record here has runs.
         ValueError: what has arrived is not whole, or has names that a record does not have.
-        OSError: the disk is full. The next call, or the next controller, does the rest.
+        OSError: the disk is full. The next `begin`, or the next controller, does the rest.
     """
     folder = record.folder / _FOLDER
     with _LOCK:
@@ -240,9 +247,9 @@ def _correct_artifacts(arrived: Record, files: Sequence[RecordFile]) -> None:
         newer = [item for item in manifest.pending if item.files and _is_stored(item, found, is_listed=False)]
         lost = [item for item in manifest.artifacts if item not in stored]
         for item in newer:
-            stored = [*artifact_manifest.remaining(stored, item), item]
+            stored = [*remaining(stored, item), item]
         for item in manifest.pending:
-            lost = list(artifact_manifest.remaining(lost, item))
+            lost = list(remaining(lost, item))
         lacking = [*lost, *(item for item in manifest.pending if item not in newer)]
         left_out = [LeftOut(item.name, item.size, NOT_COPIED, item.machine) for item in lacking]
         corrected = ArtifactList(stored, [*manifest.left_out, *left_out])

@@ -34,7 +34,7 @@ _OWNERS, _PARTS = ("Job", "StatefulSet"), ("Service", "NetworkPolicy", "Secret",
 _REFUSALS = ("FailedCreate", "FailedMount", "FailedAttach", "FailedMap")
 """How the reasons of events begin that say why Kubernetes cannot create a pod, or its container."""
 
-_EVENTS_OF_STARTS = ("type=Warning", "reason=Pulling")
+_EVENTS_OF_STARTS = ("type=Warning", f"reason={PULLED_NOW}")
 
 _REMOVE_SECONDS = 120.0
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -159,7 +159,9 @@ class ClusterObjects:
 
     def tasks(self) -> dict[str, EngineTask]:
         """The state of each task and of the controller, by hostname."""
-        pods = self.pods()
+        return self._tasks(self.pods())
+
+    def _tasks(self, pods: Mapping[str, Sequence[Json]]) -> dict[str, EngineTask]:
         owners = {hostname_of(item): item for kind in _OWNERS for item in self.list(kind)}
         tasks = {hostname: engine_task(item, pods.get(hostname, ())) for hostname, item in owners.items()}
         creating = [name for name, task in tasks.items() if task.state in CREATING and not task.reason]
@@ -193,10 +195,11 @@ class ClusterObjects:
 
     def history(self, hostname: str) -> TaskHistory:
         """The pod of a task, and how often its launcher has failed in it."""
-        task = self.tasks().get(hostname)
+        pods = self.pods()
+        task = self._tasks(pods).get(hostname)
         failures = [
             StartFailure(f"{pod['metadata']['uid']}-{container.get('restartCount', 0)}", task.reason if task else "")
-            for pod in self.pods().get(hostname, ())
+            for pod in pods.get(hostname, ())
             for container in pod["status"].get("containerStatuses") or ()
             if container.get("restartCount", 0) or (container.get("state", {}).get("waiting") or {}).get("message")
         ]

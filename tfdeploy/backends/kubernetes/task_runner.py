@@ -1,13 +1,12 @@
 """Tasks as pods: created, updated, deleted and observed through the API server."""
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...agent.run_state import UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
 from ...errors import SpecError, Unreachable
-from ...units import moment
+from ...units import from_moment, moment
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, EngineTask, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner
@@ -130,12 +129,6 @@ def _node_status(objects: ClusterObjects, name: str, pods: list[Mapping[str, Any
         (item for item in node["status"].get("conditions", ()) if item["type"] == "Ready"), {}
     )
     if ready.get("status") == _UNKNOWN:
-        return f"{UNREACHABLE} since {_moment(ready.get('lastTransitionTime', ''))}"
+        since = ready.get("lastTransitionTime", "")
+        return f"{UNREACHABLE} since {moment(from_moment(since)) or since}"
     return ""
-
-
-def _moment(text: str) -> str:
-    try:
-        return moment(datetime.datetime.fromisoformat(text).timestamp())
-    except ValueError:
-        return text

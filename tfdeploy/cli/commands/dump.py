@@ -33,7 +33,7 @@ def dump(query: ClusterQuery, names: Sequence[str] = ()) -> None:
     """
     snapshot = take_snapshot(select_existing_cluster(query))
     rows = {row["hostname"]: row["status"] for row in snapshot.report.tasks}
-    hostnames = select_tasks(snapshot.entry.title, names or [], dict.fromkeys(rows, ""))
+    hostnames = select_tasks(snapshot.entry.title, names, dict.fromkeys(rows, ""))
     run = snapshot.run_state
     running = [name for name in hostnames if run and name in run.tasks and run.tasks[name].state == RUNNING]
     cluster = snapshot.entry.cluster

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...backends.backend import access
 from ...errors import BackendError, SpecError
-from ..parser import Parser
+from ..parser import Parser, without_separator
 from ..select import ClusterQuery, select_existing_cluster
 
 
@@ -40,7 +40,7 @@ def exec_(
     needed. With --machine, the host key is checked: EC2 has reported it.
     """
     del interactive
-    command = command[1:] if command[:1] == ["--"] else command
+    command = without_separator(command)
     if machine:
         _log_in(query, hostname, command)
     if not command or command[0].startswith("-"):

@@ -105,12 +105,12 @@ def logs(
     if follow and (previous or run):
         raise UsageError("--follow shows the current run; it cannot be used with --previous or --run.")
     entry = select_cluster(query)
-    record, run, hostnames = find_run(entry, run, names or [])
+    record, run, hostnames = find_run(entry, run, names)
     attempts = _previous_attempts(record, run, hostnames) if previous else {}
     line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail, quiet)
     with line_writer(query.as_json, follow, save, hostnames, timestamps) as write:
         if follow:
-            _follow(entry, names or [], line_filter, write)
+            _follow(entry, names, line_filter, write)
         else:
             write(line_filter.select(read_lines(record, run, hostnames) if run else ()))
     if not follow and not run:

@@ -41,7 +41,7 @@ def port_forward(query: ClusterQuery, names: Sequence[str] = (), port: int = 0) 
     a notebook, a debugger or a profiler, name its port. In a container it must listen on all addresses (0.0.0.0), not on the loopback
     interface alone.
     """
-    hostnames, ports = _parts(names or [])
+    hostnames, ports = _parts(names)
     if ports and (port or len(hostnames) != 1):
         wrong = "is used with ports of a task" if port else f"has ports of {len(hostnames)} tasks"
         raise SpecError(

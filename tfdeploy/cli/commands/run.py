@@ -19,7 +19,7 @@ from ...spec.backends import DEFAULT_BACKEND
 from ..command_table import FAILED
 from ..common import parse_timeout, print_json, print_message
 from ..output import prefix
-from ..parser import Parser, number, whole_number
+from ..parser import Parser, number, whole_number, without_separator
 from ..run.arguments import RunRequest, Share, arguments, configuration
 from ..run.session import Abandoned, Outcome, Session, remove_cluster
 from ..run.stack import Call, home, stored_call
@@ -115,7 +115,7 @@ def run(
 
 
 def _command(words: Sequence[str]) -> Sequence[str]:
-    command = words[1:] if words[:1] == ["--"] else words
+    command = without_separator(words)
     if not command:
         raise UsageError("COMMAND: write it after --. `tfdeploy run --help` lists the options.")
     return command

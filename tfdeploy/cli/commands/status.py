@@ -4,7 +4,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,8 +16,8 @@ from ...agent.record.terminal_text import safe
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
-from ...report.stored_progress import LAST_LINES, first_progress, stored_progress
+from ...report.progress import Progress, leaders_first, left_text, loss_text, rate_text, step_text
+from ...report.stored_progress import LAST_LINES, first_of, first_progress, stored_progress
 from ...report.summary import next_steps, summary
 from ...units import moment, wrapped
 from ..common import has_colours, print_json, print_message, print_result, print_styled
@@ -58,9 +58,8 @@ def read_progress(snapshot: Snapshot) -> Progress:
     return first_progress(record, snapshot.run_state, _commands(snapshot))
 
 
-def progress_lines(snapshot: Snapshot) -> list[str]:
+def progress_lines(snapshot: Snapshot, progress: Mapping[str, Progress]) -> list[str]:
     """The progress of each task with steps or losses in its log; the chief first."""
-    progress = progress_of_tasks(snapshot)
     names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
     names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
     width = max([len(name) for name in names], default=0)
@@ -122,7 +121,9 @@ def _print_changes(entries: Sequence[Entry]) -> bool:
             print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
             printed = states
         if all(snapshot.is_finished for snapshot in snapshots):
-            for line in (line for snapshot in snapshots for line in progress_lines(snapshot)):
+            for line in (
+                line for snapshot in snapshots for line in progress_lines(snapshot, progress_of_tasks(snapshot))
+            ):
                 print_result(line)
             return is_first
         is_first = False
@@ -133,8 +134,8 @@ def _lines(snapshots: Sequence[Snapshot]) -> list[str]:
     lines: list[str] = []
     for snapshot in snapshots:
         lines += [_title(snapshot.entry, [other.entry for other in snapshots])] if len(snapshots) > 1 else []
-        text = cluster_text(snapshot, is_watched=True)
-        lines += [*text.splitlines(), "", *progress_lines(snapshot), ""]
+        progress = progress_of_tasks(snapshot)
+        lines += [*cluster_text(snapshot, watched=progress).splitlines(), "", *progress_lines(snapshot, progress), ""]
     return [safe(text) for text in lines]
 
 
@@ -209,9 +210,9 @@ def _title(entry: Entry, entries: Sequence[Entry]) -> str:
     return f"{entry.cluster['project']}/{entry.cluster['stack']}/{label(entry, entries)}"
 
 
-def cluster_text(snapshot: Snapshot, wide: bool = False, is_watched: bool = False) -> str:
+def cluster_text(snapshot: Snapshot, wide: bool = False, watched: Mapping[str, Progress] | None = None) -> str:
     """A cluster as text in the width of the terminal, or with all columns in full: its tables, and below them what people ask first.
-    While it is watched, there is nothing more to type."""
+    While it is `watched`, with this progress of its tasks, there is nothing more to type."""
     report, width = snapshot.report, screen_width(wide)
     if snapshot.entry.ended and "://" not in report.train_dir and not Path(report.train_dir).exists():
         report = replace(report, train_dir="")
@@ -219,14 +220,17 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, is_watched: bool = Fals
         tables = wide_tables(report.machines, report.tasks, report.endpoints)
     else:
         tables = cluster_tables(report.machines, report.tasks, width, has_colours())
-    lines = [summary(report, read_progress(snapshot), str(Path.home()), width)]
+    progress = (
+        read_progress(snapshot) if watched is None else first_of(map(watched.__getitem__, leaders_first(watched)))
+    )
+    lines = [summary(report, progress, str(Path.home()), width)]
     stopped = "" if report.decided else stopped_steps(snapshot.events)
     if stopped:
         lines += wrapped(stopped, width)
     if snapshot.entry.ended:
         at = moment(snapshot.entry.ended)
         lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
-    elif not is_watched:
+    elif watched is None:
         lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
     return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
 

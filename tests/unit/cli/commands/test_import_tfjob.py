@@ -10,7 +10,7 @@ import yaml
 import tfdeploy
 from tests.pages import ROOT, blocks
 from tests.unit.cases import check_golden
-from tests.unit.cli.calling import invoke
+from tests.unit.cli.calling import call
 from tfdeploy.errors import SpecError
 
 PAGE = ROOT / "docs/coming-from/tfjob.md"
@@ -18,10 +18,7 @@ FILE = Path(__file__).parents[1] / "tfjob/dist_mnist.yaml"
 
 
 def printed(file: Path) -> Any:
-    result = invoke(["import-tfjob", str(file)])
-    if result.exception:
-        raise result.exception
-    return result
+    return call(["import-tfjob", str(file)])
 
 
 def test_a_program_reads_as_reviewed() -> None:

@@ -59,4 +59,4 @@ def test_the_progress_of_each_task_is_read_from_the_end_of_its_log(tmp_path: Pat
     assert {name: item.step for name, item in progress.items()} == {"worker-0": 4000.0, "worker-1": None}
     assert len(progress["worker-0"].losses) == 1000
     assert read_progress(seen) == progress["worker-0"]
-    assert [line.partition(" ")[0] for line in progress_lines(seen)] == ["worker-0"]
+    assert [line.partition(" ")[0] for line in progress_lines(seen, progress)] == ["worker-0"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tests.unit.cli.calling import invoke
+from tests.unit.cli.calling import call
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
@@ -41,10 +41,7 @@ class Stage:
         self._patch.setattr(stop, "access", lambda backend: access)
 
     def call(self, *options: str) -> Any:
-        done = invoke(["stop", "--cwd", str(self.folder), "--stack", "dev", *options])
-        if isinstance(done.exception, Exception):
-            raise done.exception
-        return done
+        return call(["stop", "--cwd", str(self.folder), "--stack", "dev", *options])
 
 
 @pytest.fixture

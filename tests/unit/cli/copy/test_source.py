@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import ID
-from tests.unit.cli.calling import Result, invoke
+from tests.unit.cli import calling
+from tests.unit.cli.calling import Result
 from tests.unit.cli.commands.test_runs import add, entry
 from tfdeploy.agent.launch.archive import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.agent.record.record import Record
@@ -57,10 +58,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*arguments: str) -> Result:
-    done = invoke(["cp", *arguments])
-    if done.exception:
-        raise done.exception
-    return done
+    return calling.call(["cp", *arguments])
 
 
 def stored(record: Path, at: float, accuracy: str, **files: str) -> str:
