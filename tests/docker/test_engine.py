@@ -104,6 +104,7 @@ if not child:
         # An engine creates these here and moves them into the namespace of the network.
         ip("add", f"vx-001001-{container(address, 1)[:5]}", "type", "bridge")
         home = Path(address.removeprefix("unix://")).parent
+        (cache() / "home").write_text(str(home))
         # Docker reports a container as started just before its process executes the program.
         until(lambda: len(sleeping()) == 3, "three containers sleep", seen=sleeping)
         os.kill(int((home / "docker.pid").read_text()), signal.SIGKILL)
@@ -114,13 +115,15 @@ stale = {name for name in links() - others if name.startswith(("br-", "vx-"))}
 assert len(stale) == 2 and len(sleeping()) == 3, (links(), sleeping())
 until(lambda: not daemon._in_use(cache() / "docker"), "the engine has ended")
 
+# The next engine has another data folder, as in the clone of another user.
+os.environ["XDG_CACHE_HOME"] += "-next"
 with daemon.engine() as address:
+    docker(address, "import", sys.argv[1], "tests:sleep")
     assert not stale & links(), links()
     assert others <= links(), "devices of another engine"
     assert not sleeping()
     assert not killed.exists()
     container(address, 2)
-assert not (cache() / "home").exists()
 assert others <= links(), links()
 
 def left():

@@ -87,7 +87,7 @@ def daemon() -> Iterator[str]:
         )
     with (
         (cache() / "lock").open("w") as lock,
-        tempfile.TemporaryDirectory(prefix="tfdeploy-engine-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix=killed.PREFIX, ignore_cleanup_errors=True) as folder,
     ):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +95,7 @@ def daemon() -> Iterator[str]:
             raise NoEngine("another run of the tests has started its engine: wait for its end") from None
         home, data = Path(folder), cache() / "docker"
         killed.remove_remains(data)
-        with killed.noted(home), kept(home, data), _dockerd(home, data) as address:
+        with killed.noted(home, data), kept(home, data), _dockerd(home, data) as address:
             clear(address)  # what a killed run has left
             yield address
 

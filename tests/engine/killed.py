@@ -5,19 +5,26 @@ bridge that has remained lead nowhere. What another engine has is not touched: e
 engine, or by the ids of its networks.
 """
 
+import fcntl
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.engine.cli import cache
 from tests.engine.machine import BRIDGE, call, mounts
 from tests.waiting import until
+
+PREFIX = "tfdeploy-engine-"
+"""What the folder of an engine begins with, in the folder for temporary files."""
+
+NOTE = "data-folder"
+"""The file in it with the path of its data folder."""
 
 NETWORKS = "network/files/local-kv.db"
 """Below the data folder of an engine: its account of networks, with the names of bridges."""
@@ -30,33 +37,41 @@ _VXLAN = re.compile(r"vx-[0-9a-f]+-([0-9a-z]{5})")
 
 
 @contextmanager
-def noted(home: Path) -> Iterator[None]:
-    """Write down where an engine has its folder, until it has ended well: one that is killed leaves the note."""
-    _note().write_text(str(home))
-    yield
-    _note().unlink()
+def noted(home: Path, data: Path) -> Iterator[None]:
+    """Write down in the folder of an engine where its data folder is, and hold a lock on that: one that is killed leaves the note."""
+    with (home / NOTE).open("w") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        note.write(str(data))
+        note.flush()
+        yield
 
 
 def remove_remains(data: Path) -> None:
-    """Remove what the last engine with this data folder has left, if it was killed. It must not run any more."""
-    home = Path(_note().read_text()) if _note().exists() else None
-    if home is not None:
-        _kill(home)
-        overlays = _empty_namespaces(home / "run/netns")
-        for mount in mounts((home, data)):
-            call("umount", "--lazy", mount)
-        _remove_devices(_vxlans(overlays))
-        shutil.rmtree(home, ignore_errors=True)
+    """Remove what killed engines have left: the last one with this data folder, and those of other users' folders."""
+    for note in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{NOTE}"):
+        with note.open() as held, suppress(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder := held.read():
+                _remove(note.parent, Path(folder))
+    _forget_networks(data)
+
+
+def _remove(home: Path, data: Path) -> None:
+    _kill(home)
+    overlays = _empty_namespaces(home / "run/netns")
+    for mount in mounts((home, data)):
+        call("umount", "--lazy", mount)
+    _remove_devices(_vxlans(overlays))
+    _forget_networks(data)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _forget_networks(data: Path) -> None:
     networks = data / NETWORKS
     if networks.exists():
         _remove_bridges(set(BRIDGE.findall(networks.read_bytes().decode("ascii", "replace"))))
         # It may make the next engine panic; none of the networks is kept.
         networks.unlink()
-    _note().unlink(missing_ok=True)
-
-
-def _note() -> Path:
-    return cache() / "home"
 
 
 def _kill(home: Path) -> None:
