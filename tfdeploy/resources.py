@@ -219,7 +219,7 @@ def _final(props: Any) -> RunProps:
     run, values = props["run"], props["secrets"]
     names = sorted(run.get("secret_env", ()))
     variables = {name: values[name] for name in names}
-    environment.secret_environment(ArgReader(props["cluster"]["name"], {"env": variables}))
+    environment.plain_environment(ArgReader(props["cluster"]["name"], {"env": variables}), "env", {})
     others = {name: value for name, value in values.items() if name not in variables}
     environment.secrets(ArgReader(props["cluster"]["name"], {"secrets": others}))
     if not names:

@@ -10,18 +10,18 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 2094,
-    "tfdeploy/component": 1560,
-    "tfdeploy/spec": 2177,
-    "tfdeploy/plan": 1807,
-    "tfdeploy/agent": 11368,
-    "tfdeploy/backends": 3331,
-    "tfdeploy/backends/local": 1731,
-    "tfdeploy/backends/docker": 3987,
-    "tfdeploy/backends/kubernetes": 3011,
+    "tfdeploy/component": 1558,
+    "tfdeploy/spec": 2162,
+    "tfdeploy/plan": 1798,
+    "tfdeploy/agent": 11379,
+    "tfdeploy/backends": 3348,
+    "tfdeploy/backends/local": 1725,
+    "tfdeploy/backends/docker": 3984,
+    "tfdeploy/backends/kubernetes": 3006,
     "tfdeploy/backends/ec2": 7056,
     "tfdeploy/report": 4558,
     "tfdeploy/cli": 6587,
-    "tests": 78161,
+    "tests": 78181,
     "bench": 4800,
     "docs": 6613,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49259, 318
+PACKAGE_LINES, PACKAGE_MODULES = 49255, 318
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -2,12 +2,23 @@
 
 import re
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Tuple
 
 from .json_data import JsonData
 
 SECRET_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """A secret with such a name is also an environment variable."""
+
+
+@dataclass(frozen=True)
+class Limits(JsonData):
+    """What one task may use; 0 for no limit."""
+
+    memory: int = 0
+    """Bytes."""
+    cpus: float = 0.0
+    gpus: Tuple[str, ...] = ()
+    """As many as the task requests. Where the engine chooses them, only their number counts."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
 
+from ..units import text_of_size
+
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     from ..agent.record.record import RecordView, ViewRequest
+    from ..agent.settings import Limits
     from ..agent.task_dump import TaskDump
     from ..outputs import CostSummary
     from ..plan.inventory import PlaceRef
@@ -82,6 +85,20 @@ class TaskProps(TypedDict):
     """What `Planner.register_dependencies` has created for it, in another one of them."""
     is_replaced: NotRequired[bool]
     """Of a task that is deleted: it is created again next, so it stays a task of the run."""
+
+
+def launcher_settings(props: TaskProps) -> dict[str, Any]:
+    """What a launcher gets on every engine: members of `agent.settings.TaskSettings`."""
+    return {key: props[key] for key in ("hostname", "job", "index", "memory")}
+
+
+def shown_limits(limits: "Limits") -> dict[str, str]:
+    """As a preview prints them when they change."""
+    return {
+        "memory": text_of_size(limits.memory) if limits.memory else "",
+        "cpus": f"{limits.cpus:g}" if limits.cpus else "",
+        "gpus": str(len(limits.gpus) or ""),
+    }
 
 
 class RunProps(TypedDict):

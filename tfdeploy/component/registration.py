@@ -5,7 +5,7 @@ import shutil
 import threading
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -335,8 +335,7 @@ def _task_props(
 ) -> dict[str, Any]:
     """The inputs of a task: `backends.base.TaskProps`, with outputs among the values."""
     return {
-        **asdict(task),
-        "gpus": list(task.gpus),
+        **task.to_dict(),
         "cluster": declaration.cluster,
         "token": token,
         "grace": declaration.spec.stop_grace_period,

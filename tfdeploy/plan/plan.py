@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
-from ..agent import run_spec, task_command
+from ..agent import task_command
 from ..agent.control import elastic
 from ..agent.control.end_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
+from ..agent.settings import Limits
 from ..errors import PlacementError, SpecError
 from ..outputs import CostSummary
 from ..spec.backends import BACKENDS
@@ -70,8 +72,8 @@ def grouped(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(Change(key[0], tuple(names), key[1], key[2]) for key, names in groups.items())
 
 
-@dataclass(frozen=True)
-class TaskPlan:
+@dataclass(frozen=True, kw_only=True)
+class TaskPlan(Limits):
     """One task: its machine, and what the engine needs to run it."""
 
     hostname: str
@@ -79,10 +81,6 @@ class TaskPlan:
     index: int
     machine: str
     """Empty where the engine chooses it."""
-    gpus: tuple[str, ...]
-    """As many as the task requests. Where the engine chooses them, only their number counts."""
-    memory: int
-    cpus: float
     port: int
     """0 for any free port."""
 
@@ -338,44 +336,38 @@ def _effect_of_other_run(run: RunSpec, result: str | None) -> str:
 
 
 def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPlan:
+    """A task with the limits of its job."""
     port = job.port + index if job.port else 0
-    return TaskPlan(hostname, job.name, index, task_place.machine, task_place.gpus, job.memory, job.cpus, port)
+    own = {"hostname": hostname, "job": job.name, "index": index, "port": port}
+    return TaskPlan.from_dict({**vars(job), **own, **vars(task_place)})
 
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
+    """What the run has under the name of an argument is that of the specification, unless it is named here."""
     has_evaluator = spec.job(EVALUATOR) is not None
-    return RunSpec(
-        id=run_id(spec, inventory, code),
-        tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
-        jobs={job.name: _job(job) for job in spec.jobs},
-        command=list(spec.command or inventory.entry_point),
-        code=code,
-        env=dict(spec.env),
-        secret_env=sorted(spec.secret_env),
-        requirements=list(spec.requirements),
-        data_dir=inventory.data_dir,
-        train_dir=inventory.train_dir,
-        context=spec.context,
-        resume_from=spec.resume_from,
-        serve=spec.standalone_servers,
-        master=spec.tf_config_master,
-        flags=spec.flags,
-        success=spec.success,
-        worker_timeout=spec.worker_timeout,
-        evaluator_timeout=spec.evaluator_timeout if has_evaluator else 0.0,
-        grace=spec.stop_grace_period,
-        start_timeout=spec.start_timeout,
-        until=[
-            run_spec.Condition(name, spec.metrics[name], limit.comparison, limit.threshold)
-            for name, limit in sorted(spec.until.items())
+    own = {
+        "id": run_id(spec, inventory, code),
+        "tasks": [task.hostname for task in tasks],
+        "jobs": {job.name: _job(job) for job in spec.jobs},
+        "command": list(spec.command or inventory.entry_point),
+        "code": code,
+        "secret_env": sorted(spec.secret_env),
+        "data_dir": inventory.data_dir,
+        "train_dir": inventory.train_dir,
+        "serve": spec.standalone_servers,
+        "master": spec.tf_config_master,
+        "evaluator_timeout": spec.evaluator_timeout if has_evaluator else 0.0,
+        "grace": spec.stop_grace_period,
+        "until": [
+            {"metric": name, "pattern": spec.metrics[name], **vars(limit)} for name, limit in sorted(spec.until.items())
         ],
-        budget=spec.ec2.budget,
+        "budget": spec.ec2.budget,
         **inventory.run_cost,
-        max_workers=spec.max_workers,
-        worker_port=sum(job.port for job in spec.jobs if job.name == "worker" and spec.max_workers),
-        artifacts=list(spec.artifacts),
-        checkpoint_upload_interval=_checkpoint_upload_interval(spec, inventory),
-    )
+        "max_workers": spec.max_workers,
+        "worker_port": sum(job.port for job in spec.jobs if job.name == "worker" and spec.max_workers),
+        "checkpoint_upload_interval": _checkpoint_upload_interval(spec, inventory),
+    }
+    return RunSpec.from_dict({**spec.to_dict(), **own})
 
 
 def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> float:
@@ -386,7 +378,6 @@ def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> floa
     return CHECKPOINT_UPLOAD_INTERVAL if can_lose_machine else 0.0
 
 
-def _job(job: JobSpec) -> run_spec.RunJob:
-    policy = job.restart
-    restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required, job.is_service, job.is_unlisted)
+def _job(job: JobSpec) -> dict[str, Any]:
+    """As JSON of a `RunJob`."""
+    return {**job.to_dict(), "service": job.is_service, "unlisted": job.is_unlisted}

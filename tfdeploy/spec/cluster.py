@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ..agent.control.end_policy import ALL_WORKERS, CHIEF, WORKER_0
 from ..agent.control.until_metrics import COMPARISONS
+from ..agent.json_data import JsonData
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
@@ -200,7 +201,7 @@ def _comparison(args: ArgReader, name: str, text: object) -> Comparison:
 
 
 @dataclass(frozen=True)
-class ClusterSpec:
+class ClusterSpec(JsonData):
     """The training program, the number of tasks, and where they run."""
 
     name: str

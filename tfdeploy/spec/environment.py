@@ -41,30 +41,22 @@ def secret_texts(env: Mapping[str, object]) -> dict[str, object]:
     return {name: SecretText(value) if isinstance(value, str) else value for name, value in env.items()}
 
 
-@dataclass(frozen=True)
-class Environment:
-    """The variables of `env`."""
-
-    plain: Mapping[str, str]
-    secret: tuple[str, ...]
-    """The names of the variables with values that come from secret configuration, or are secret Outputs."""
-
-
-def environment(args: ArgReader, _key: str, _default: object) -> dict[str, str]:
+def environment(args: ArgReader, key: str, default: object) -> Mapping[str, str]:
     """The variables of a job's `env`, where a value cannot be secret.
 
     Raises:
         SpecError: a name is not valid or reserved, or a value is not a string or too long.
     """
-    variables = secret_environment(args)
-    for name in variables.secret:
-        remedy = "Use a string here, and move a secret or an Output into the cluster's `env` or `secrets`."
-        raise args.error(f"env.{name}", "the value (not shown) is not a string", remedy)
-    return dict(variables.plain)
+    plain = plain_environment(args, key, default)
+    for name in args.args.get(key) or ():
+        if name not in plain:
+            remedy = "Use a string here, and move a secret or an Output into the cluster's `env` or `secrets`."
+            raise args.error(f"env.{name}", "the value (not shown) is not a string", remedy)
+    return plain
 
 
-def secret_environment(args: ArgReader) -> Environment:
-    """The variables of the cluster's `env`.
+def plain_environment(args: ArgReader, _key: str, _default: object) -> Mapping[str, str]:
+    """The variables of the cluster's `env` with values that are not of secret configuration, and not secret Outputs.
 
     Raises:
         SpecError: a name is not valid or reserved, or a value is of the wrong type or too long.
@@ -76,13 +68,7 @@ def secret_environment(args: ArgReader) -> Environment:
             raise args.error(where, "the variable is set by tfdeploy", "Use another name.")
         _refuse_type(args, where, value)
         _refuse_variable(args, where, value)
-    plain = {name: value for name, value in values.items() if isinstance(value, str)}
-    return Environment(plain, tuple(name for name in values if name not in plain))
-
-
-def plain_environment(args: ArgReader, _key: str, _default: object) -> Mapping[str, str]:
-    """The variables of the cluster's `env` that are not secret."""
-    return secret_environment(args).plain
+    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def secrets(args: ArgReader, _key: str = "secrets", _default: object = ()) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..agent.control.end_policy import ALL_WORKERS
+from ..agent.json_data import JsonData
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
 from .arg_reader import ArgReader
@@ -62,7 +63,7 @@ def _reason(policy: ArgReader, key: str, reason: str) -> str:
 
 
 @dataclass(frozen=True)
-class Restart:
+class Restart(JsonData):
     """When a failed task is restarted."""
 
     maximum: int = integer(3, 0, 1_000_000)
@@ -79,7 +80,7 @@ def job_rank(job: str) -> int:
 
 
 @dataclass(frozen=True)
-class JobSpec:
+class JobSpec(JsonData):
     """Settings of one job."""
 
     name: str

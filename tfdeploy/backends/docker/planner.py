@@ -7,6 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ...agent.run_state import RunState
+from ...agent.settings import Limits
 from ...paths import absolute
 from ...plan.inventory import Inventory
 from ...plan.plan import Change, Plan, TaskPlan, grouped, updates
@@ -14,7 +15,7 @@ from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
-from ..base import CONTROLLER, ClusterRef
+from ..base import CONTROLLER, ClusterRef, shown_limits
 from ..image_content import named_image_content
 from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
@@ -198,6 +199,8 @@ def task_settings(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
     template = spec["TaskTemplate"]
     current = template["ContainerSpec"]
     limits = template.get("Resources", {}).get("Limits", {})
+    reserved = Limits(limits.get("MemoryBytes", 0), limits.get("NanoCPUs", 0) / 1e9, task.gpus)
+    before, after = shown_limits(reserved), shown_limits(task)
     is_on_overlay = any(network.get("Aliases") for network in template.get("Networks") or [])
     shm = [mount for mount in current.get("Mounts", []) if mount["Target"] == "/dev/shm"]
     volumes = [mount for mount in current.get("Mounts", []) if mount not in shm]
@@ -207,8 +210,7 @@ def task_settings(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
         "user": (current.get("User", ""), container.user),
         "volumes": (_volumes_text(volumes), _volumes_text(container.mounts)),
         "shm_size": (_size_text(shm_size), _size_text(container.shm_size)),
-        "memory": (_size_text(limits.get("MemoryBytes", 0)), _size_text(task.memory)),
-        "cpus": (_cpus_text(limits.get("NanoCPUs", 0)), _cpus_text(int(task.cpus * 1e9))),
+        **{name: (text, after[name]) for name, text in before.items()},
         "machine": (spec["Labels"].get(MACHINE_LABEL, ""), task.machine),
         "network": (OVERLAY if is_on_overlay else HOST, container.network),
     }
@@ -216,10 +218,6 @@ def task_settings(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
 
 def _size_text(size: int) -> str:
     return text_of_size(size) if size else ""
-
-
-def _cpus_text(nano_cpus: int) -> str:
-    return f"{nano_cpus / 1e9:g}" if nano_cpus else ""
 
 
 def _volumes_text(mounts: Sequence[Mount]) -> str:

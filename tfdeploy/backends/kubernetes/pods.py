@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ...agent.json_data import JsonData
 from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ...agent.settings import Limits
 from ...units import text_of_size
-from ..base import CONTROLLER, RunProps, TaskProps
+from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, shown_limits
 from ..mounts import refuse_targets, split_mount
 from .labels import (
     HASH_LABEL,
@@ -102,7 +103,7 @@ def stop_seconds(grace: float) -> int:
     return max(_MIN_STOP_SECONDS, int(grace) + 1 + _STOP_MARGIN)
 
 
-def shown_settings(settings: PodSettings, memory: int, cpus: float, gpus: int) -> dict[str, str]:
+def shown_settings(settings: PodSettings, limits: Limits) -> dict[str, str]:
     """The settings of a task that a preview prints when they change."""
     volumes = [
         f"{item.source or 'emptyDir'}:{item.target}{':ro' if item.read_only else ''}" for item in settings.mounts
@@ -112,9 +113,7 @@ def shown_settings(settings: PodSettings, memory: int, cpus: float, gpus: int) -
         "user": settings.user,
         "volumes": " ".join(volumes),
         "shm_size": text_of_size(settings.shm_size) if settings.shm_size else "",
-        "memory": text_of_size(memory) if memory else "",
-        "cpus": f"{cpus:g}" if cpus else "",
-        "gpus": str(gpus or ""),
+        **shown_limits(limits),
     }
     members = {"labels": settings.labels, "annotations": settings.annotations, **settings.pod}
     return {**texts, **{name: json.dumps(value, sort_keys=True) for name, value in members.items() if value}}
@@ -126,7 +125,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     settings = PodSettings.from_dict(props["container"])
     dependencies = cast(PodDependencies, props["dependencies"])
     launcher = {
-        **{key: props[key] for key in ("hostname", "job", "index", "memory")},
+        **launcher_settings(props),
         "port": props["port"] or _PORTS.get(props["job"], TASK_PORT),
         "controller": f"{controller_pod(cluster)}.{prefix(cluster)}:{CONTROLLER_PORT}",
         "token": TOKEN_FILE,
@@ -157,7 +156,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     }
     template = _template(props, settings, labels, pod)
     job_labels = {**labels, **({QUEUE_LABEL: settings.queue} if settings.queue else {})}
-    shown = shown_settings(settings, props["memory"], props["cpus"], len(props["gpus"]))
+    shown = shown_settings(settings, Limits.from_dict(props))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -12,7 +12,7 @@ import psutil
 
 from ...agent.launch.workdir import recorded_folder
 from ...agent.record.record import Record
-from ...agent.settings import TaskSettings
+from ...agent.settings import Limits, TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder
 from ...plan.inventory import Inventory
@@ -21,8 +21,7 @@ from ...plan.retained_data import RetainedData
 from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
-from ...units import text_of_size
-from ..base import ClusterRef
+from ..base import ClusterRef, shown_limits
 from ..image_content import named_image_content
 from ..planning import DependencyRequest, Rendered
 from ..record_copy import record_archive
@@ -138,10 +137,7 @@ def _size_of(folder: Path) -> int | None:
 def _settings(before: TaskSettings, after: TaskPlan) -> dict[str, tuple[str, str]]:
     """Before and after."""
     return {
-        "memory": (
-            text_of_size(before.memory) if before.memory else "",
-            text_of_size(after.memory) if after.memory else "",
-        ),
+        "memory": (shown_limits(Limits(before.memory))["memory"], shown_limits(after)["memory"]),
         "gpus": (before.gpus or "", ",".join(after.gpus)),
     }
 

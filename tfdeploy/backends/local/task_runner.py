@@ -28,6 +28,7 @@ from ..base import (
     RunProps,
     TaskOutputs,
     TaskProps,
+    launcher_settings,
 )
 from ..controller_calls import ControllerApi
 from ..installation import installing, noted
@@ -240,16 +241,13 @@ class LocalTaskRunner:
 
         folder = places.task(props["hostname"])
         settings = TaskSettings(
-            hostname=props["hostname"],
-            job=props["job"],
-            index=props["index"],
+            **launcher_settings(props),
             controller=f"{UNIX}{places.controller_socket}",
             token=str(folder / "token"),
             folder=str(folder),
             secrets=str(places.secrets),
             host=_HOST,
             port=props["port"],
-            memory=props["memory"],
             gpus=",".join(props["gpus"]),
             environments=str(places.environments),
             machine=props["machine"],

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, cast
 from ....agent.json_data import JsonData
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....spec.docker import HOST, OVERLAY
-from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
+from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -119,7 +119,6 @@ class ContainerSettings(JsonData):
     dropped_capabilities: tuple[str, ...] = ()
     constraint: str = ""
     """The placement constraint of the controller; tasks are placed by the plan."""
-    """Seconds after which a launcher that does not reach its controller kills its program; 0: it does not."""
     cleanup_image: str = ""
     """Of the controller: the argument `docker.cleanup_image`."""
 
@@ -141,7 +140,7 @@ def task_service(props: TaskProps) -> Service:
     dependencies = dependencies_of(props)
     on_overlay = container.network == OVERLAY
     settings = {
-        **{key: props[key] for key in ("hostname", "job", "index", "memory")},
+        **launcher_settings(props),
         "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
         "controller": _controller_address(container, dependencies),
         "token": TOKEN_FILE,
