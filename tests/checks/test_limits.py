@@ -18,7 +18,7 @@ LIMITS = {
     "tfdeploy/backends/local": 1725,
     "tfdeploy/backends/docker": 3984,
     "tfdeploy/backends/kubernetes": 3006,
-    "tfdeploy/backends/ec2": 7056,
+    "tfdeploy/backends/ec2": 6939,
     "tfdeploy/report": 4558,
     "tfdeploy/cli": 6587,
     "tests": 78181,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49255, 318
+PACKAGE_LINES, PACKAGE_MODULES = 49138, 318
 
 DENSITY = {
     "mean length of a function": 8.6,

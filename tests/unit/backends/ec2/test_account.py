@@ -101,8 +101,9 @@ def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
 def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) -> None:
     said = refused(region=REGION, profile="none")
     assert said == (
-        "AWS: the settings for AWS cannot be used (The config profile (none) could not be found). Correct the profile (aws:profile, "
-        "AWS_PROFILE, ~/.aws/config), or AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like."
+        "AWS: the settings for AWS of profile none cannot be used (The config profile (none) could not be found). Correct the profile "
+        "(aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, or HTTPS_PROXY, AWS_ENDPOINT_URL, "
+        "AWS_CA_BUNDLE and the like."
     )
     assert calls == []
 

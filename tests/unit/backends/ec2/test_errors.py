@@ -1,4 +1,4 @@
-"""The table of AWS's errors: each exception and each code is of one kind, with one sentence and one remedy."""
+"""The table of AWS's errors: each exception and each code is of one kind, which has one sentence and one remedy."""
 
 import re
 from collections import Counter
@@ -14,14 +14,13 @@ from botocore.exceptions import ClientError
 from botocore.retries.standard import ThrottledRetryableChecker
 
 from tfdeploy.backends.ec2.aws.errors import (
+    TABLE,
     AwsFailure,
     AwsUnreachable,
     Kind,
-    _row,
     aws_errors,
     kind_of,
     provider_error,
-    table,
     translated,
 )
 from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable
@@ -82,14 +81,15 @@ ABOUT_CALLS = (
     "UnknownClientMethodError UnseekableStreamError UnsupportedOutpostResourceError UnsupportedS3ArnError "
     "UnsupportedS3ControlArnError ValidationError WaiterConfigError Boto3Error"
 )
-"""The exceptions that show a wrong call, which is the default; each with its subclasses."""
+"""The exceptions that show a wrong call; each with its subclasses."""
 
 
-def test_every_other_exception_of_botocore_is_in_the_table() -> None:
+def test_the_exceptions_of_botocore_that_are_about_a_call_are_refused_and_no_others() -> None:
     assert len(EXCEPTIONS) > 90
-    refused = [kind for kind in EXCEPTIONS if _row(made(kind)).kind is Kind.REFUSED]
     names = set(ABOUT_CALLS.split())
-    assert [kind.__name__ for kind in refused if not names & {base.__name__ for base in kind.__mro__}] == []
+    about_calls = [kind for kind in EXCEPTIONS if names & {base.__name__ for base in kind.__mro__}]
+    about_calls.remove(exceptions.InvalidRegionError)
+    assert [kind for kind in EXCEPTIONS if kind_of(made(kind)) is Kind.REFUSED] == about_calls
 
 
 NOTHING_RESPONDED = {
@@ -112,14 +112,14 @@ def test_an_exception_is_unreachable_only_where_nothing_responded(kind: type[Exc
 
 @pytest.mark.parametrize("field", ["exceptions", "codes"])
 def test_each_name_is_in_one_row(field: str) -> None:
-    names = Counter(name for row in table() if not row.when for name in getattr(row, field).split())
+    names = Counter(name for row in TABLE.values() for name in getattr(row, field).split())
     assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_names_of_exceptions_exist() -> None:
     builtin = {"OSError", "ValueError", "LookupError", "TypeError", "RuntimeError", "EOFError", "ResponseParserError"}
-    roots = {"BotoCoreError", "ClientError", "Boto3Error"}
-    names = {name for row in table() for name in row.exceptions.split()}
+    roots = {"BotoCoreError", "Boto3Error"}
+    names = {name for row in TABLE.values() for name in row.exceptions.split()}
     assert names - {kind.__name__ for kind in EXCEPTIONS} - builtin - roots == set()
 
 
@@ -219,7 +219,7 @@ def test_a_region_that_does_not_exist_is_not_unreachable(region: str) -> None:
     error = exceptions.EndpointConnectionError(endpoint_url=url)
     assert said(error, region) == (
         f'AWS: the region {region!r} cannot be used (Could not connect to the endpoint URL: "{url}"). '
-        "Correct ec2.region, aws:region or AWS_REGION, or enable the region in the account."
+        "Run `pulumi config set aws:region us-west-2`, or set ec2.region or AWS_REGION, to a region that the account has enabled."
     )
     assert isinstance(translated(exceptions.EndpointConnectionError(endpoint_url=url), REGION), AwsUnreachable)
 
@@ -246,6 +246,11 @@ def test_an_instance_type_that_a_zone_lacks_is_missing_capacity() -> None:
     message = "not in the Availability Zone (us-west-2d) … or choosing us-west-2a."
     assert kind_of(refusal("Unsupported", message)) is Kind.CAPACITY
     assert f"(Unsupported: {message[:-1]})" in said(refusal("Unsupported", message))
+
+
+def test_a_product_of_the_marketplace_is_not_about_the_region() -> None:
+    message = "In order to use this AWS Marketplace product you need to accept terms and subscribe."
+    assert kind_of(refusal("OptInRequired", message)) is Kind.PERMISSION
 
 
 def test_a_waiter_that_ends_by_an_error_of_aws_has_the_kind_of_that_error() -> None:

@@ -76,31 +76,17 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {},
         Kind.LOGIN,
         (
-            "AWS: the login of profile ml has expired or is not accepted (Error loading SSO Token: Token for corp does not exist). "
-            "Run `aws sso login --profile ml`."
+            "AWS: the login of profile ml cannot be used (Error loading SSO Token: Token for corp does not exist). "
+            "Run `aws sso login --profile ml`, `aws login --profile ml` or "
         ),
     ),
-    "an SSO profile of the environment": (SSO, {}, {"AWS_PROFILE": "ml"}, Kind.LOGIN, "`aws sso login --profile ml`."),
-    "an SSO profile without a session": (
-        f"[profile old]\nsso_start_url = {START}\nsso_region = us-west-2\n{ROLE}",
-        {"profile": "old"},
-        {},
-        Kind.LOGIN,
-        "the login of profile old has expired or is not accepted",
-    ),
-    "a role over an SSO profile": (
-        f"{SSO}[profile up]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = ml\nregion = us-west-2\n",
-        {"profile": "up"},
-        {},
-        Kind.LOGIN,
-        "`aws sso login --profile ml`.",
-    ),
+    "an SSO profile of the environment": (SSO, {}, {"AWS_PROFILE": "ml"}, Kind.LOGIN, "`aws sso login --profile ml`, "),
     "no credentials": (
         "",
         {"region": REGION},
         {},
         Kind.LOGIN,
-        "no credentials were found (Unable to locate credentials). Run `aws",
+        "the login cannot be used (Unable to locate credentials). Run `aws",
     ),
     "a profile that does not exist": (
         "",
@@ -116,26 +102,12 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         Kind.CONFIGURATION,
         "the settings for AWS cannot be used (Unable to parse config file",
     ),
-    "half a key": (
-        "[profile ml]\naws_access_key_id = AKIAUNIT\n",
-        {"profile": "ml", "region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "the settings for AWS cannot be used (Partial credentials found in",
-    ),
     "a source profile that does not exist": (
         "[profile a]\nrole_arn = x\nsource_profile = b\n",
         {"profile": "a", "region": REGION},
         {},
         Kind.CONFIGURATION,
         'The source_profile "b"',
-    ),
-    "a credential process that does not exist": (
-        "[profile ml]\ncredential_process = /none/login --me\n",
-        {"profile": "ml", "region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "Run the credential_process of the profile ml to see what fails: `/none/login --me`.",
     ),
     "a credential process that fails": (
         "[profile ml]\ncredential_process = sh -c 'echo not logged in >&2; exit 1'\n",
@@ -149,7 +121,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"profile": "ml", "region": REGION},
         {},
         Kind.CONFIGURATION,
-        "the login of profile ml cannot be read (JSONDecodeError",
+        "the settings for AWS of profile ml cannot be used (JSONDecodeError",
     ),
     "a token file that does not exist": (
         "[profile ml]\nrole_arn = arn:aws:iam::123456789012:role/x\nweb_identity_token_file = /none/token\n",
@@ -163,7 +135,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {"AWS_ENDPOINT_URL": "localhost"},
         Kind.CONFIGURATION,
-        "Correct AWS_ENDPOINT_URL",
+        "(ValueError: Invalid endpoint: localhost). Correct the profile",
     ),
     "a region that is none": (
         f"[default]\n{KEYS}",
@@ -172,7 +144,13 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         Kind.REGION,
         "the region 'not a region!' cannot be used",
     ),
-    "no region": (f"[default]\n{KEYS}", {}, {}, Kind.REGION, "region: is not set. Run `pulumi config set aws:region"),
+    "no region": (
+        f"[default]\n{KEYS}",
+        {},
+        {},
+        Kind.REGION,
+        "the region cannot be used (You must specify a region). Run `pulumi config set",
+    ),
     "a mode of retries that is none": (
         f"[default]\n{KEYS}defaults_mode = often\n",
         {"region": REGION},
@@ -185,7 +163,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {"AWS_ACCESS_KEY_ID": "AKIA\n", "AWS_SECRET_ACCESS_KEY": "x", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
         Kind.LOGIN,
-        "the keys of AWS_ACCESS_KEY_ID have a character that no key has",
+        "cannot be used (An HTTP Client raised an unhandled exception: Invalid header value). Run `aws",
     ),
 }
 
@@ -210,8 +188,8 @@ def test_a_token_of_sso_that_has_expired(tmp_path: Path) -> None:
     token = {"startUrl": START, "region": REGION, "accessToken": "canary", "expiresAt": past}
     (tmp_path / f"sso/{sha1(b'corp', usedforsecurity=False).hexdigest()}.json").write_text(json.dumps(token))
     text = str(refused(profile="ml"))
-    assert text.startswith("AWS: the login of profile ml has expired or is not accepted (")
-    assert text.endswith("Run `aws sso login --profile ml`.")
+    assert text.startswith("AWS: the login of profile ml cannot be used (")
+    assert "Run `aws sso login --profile ml`, " in text
 
 
 def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +227,7 @@ def test_an_expired_login_ends_neither_a_destroy_nor_the_command_with_the_hint_t
         lambda: discover_clusters(f"ml@{REGION}"),
     ]
     for call in calls:
-        with pytest.raises(SpecError, match=r"`aws sso login --profile ml`\.$") as error:
+        with pytest.raises(SpecError, match=r"\. Run `aws sso login --profile ml`, .*AWS_SESSION_TOKEN\.$") as error:
             call()
         assert "TFDEPLOY_DELETE_UNREACHABLE" not in str(error.value)
 
@@ -257,10 +235,10 @@ def test_an_expired_login_ends_neither_a_destroy_nor_the_command_with_the_hint_t
 def test_doctor_and_status_say_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(SSO)
     (check,) = (check for check in health(f"ml@{REGION}") if check.what == "aws credentials")
-    assert (check.state, check.remedy) == (FAIL, "Run `aws sso login --profile ml`.")
+    assert (check.state, check.remedy.partition(",")[0]) == (FAIL, "Run `aws sso login --profile ml`")
     with account.at(f"ml@{REGION}"):
         seen = Ec2MachineProvider().observe(CLUSTER)
-    assert (seen.others, [text.endswith("--profile ml`.") for text in seen.problems]) == ("unknown", [True])
+    assert (seen.others, ["aws sso login --profile ml" in text for text in seen.problems]) == ("unknown", [True])
 
 
 def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_expired_login_cannot_know(
@@ -269,7 +247,7 @@ def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_exp
     assert discover_clusters() == []
     monkeypatch.setenv("AWS_REGION", REGION)
     assert discover_clusters() == []
-    with pytest.raises(SpecError, match="no credentials were found"):
+    with pytest.raises(SpecError, match="Unable to locate credentials"):
         discover_clusters(REGION)
     (tmp_path / "config").write_text(SSO)
     monkeypatch.setenv("AWS_PROFILE", "ml")
@@ -340,7 +318,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         (
             "ExpiredToken",
             400,
-            "AWS: the login of profile default has expired or is not accepted (ExpiredToken: no). Run `aws configure",
+            "AWS: the login cannot be used (ExpiredToken: no). Run `aws ",
         ),
         ("OptInRequired", 401, "AWS: the region 'us-west-2' cannot be used"),
         ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
@@ -362,7 +340,7 @@ def test_a_code_means_the_same_in_each_form(
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (400, "the login of profile default has expired or"),
+        (400, "the login cannot be used"),
         (403, "HeadBucket failed"),
         (301, "the region 'us-west-2' cannot be used"),
     ],
@@ -379,5 +357,5 @@ def test_a_response_to_head_has_a_status_alone(
 @pytest.mark.parametrize("status", [200, 403])
 def test_the_page_of_a_network_is_not_aws(status: int, server: Callable[[int, str, Mapping[str, str]], None]) -> None:
     server(status, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
-    with pytest.raises(SpecError, match="something other than AWS responded in us-west-2"):
+    with pytest.raises(SpecError, match="something other than AWS responded"):
         account.account_id(REGION)

@@ -1,8 +1,6 @@
 """What machines cost: the table, the arithmetic, the words, and the budget."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -88,13 +86,6 @@ def test_no_region_is_cheaper_or_dearer_than_can_be() -> None:
     """A slipped digit would be: AWS's regions differ from the first one by less than half."""
     for what, row in price_table().rows.items():
         assert all(0.99 <= usd / row["us-east-1"] <= 1.5 for usd in row.values()), what
-
-
-def test_the_table_is_read_only_when_it_is_asked_for() -> None:
-    """`import tfdeploy` stays quick."""
-    script = "import sys, tfdeploy; print([name for name in sys.modules if name.startswith('tfdeploy.ec2')])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_machine_costs_itself_its_disks_and_its_address() -> None:

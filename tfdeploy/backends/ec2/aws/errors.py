@@ -1,21 +1,27 @@
-"""AWS's errors as sentences, each with a remedy, by the table of `errors.toml`.
+"""AWS's errors: each is of one kind, by the table `TABLE`, and has AWS's own words and the remedy of its kind.
 
 `Unreachable` is an error only where nothing responded: a login, a clock, a region or a configuration that cannot be used does not
 show that a cluster no longer exists.
 """
 
 import re
-import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib.resources import files
+from itertools import chain
 
 from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProxyConnectionError, WaiterError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ProxyConnectionError,
+    WaiterError,
+)
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 from botocore.regions import EndpointResolver
@@ -25,6 +31,9 @@ from . import settings
 
 _LONGEST_DETAIL = 600
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: *\S+")
+_HEADER = re.compile("(Invalid header value|[Ii]llegal header).*", re.DOTALL)
+"""What follows is a key with a character that no key has, such as a line end."""
+
 _VALUE = re.compile("^Invalid|Malformed|^Validation")
 _TUNNEL = re.compile(r"Tunnel connection failed: [^'\")]*")
 _OF_PROVIDER = re.compile(
@@ -58,45 +67,154 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """Errors that have one sentence and one remedy: a row of `errors.toml`.
+    """The errors of one kind.
 
     Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `operation`,
-    `login` (how to log in again).
+    `profile` (" --profile ml").
     """
 
-    kind: Kind
     wrong: str
-    remedy: str = "{login}"
-    name: str = ""
-    """The name of a row that `_row` or `_in_context` chooses."""
-    exceptions: str = ""
-    """Names of classes, separated by spaces; a class that is in no row has the row of its nearest base class."""
+    remedy: str
     codes: str = ""
     pattern: str = ""
     """A regular expression for codes that are in no row; the first row that matches counts."""
-    statuses: Sequence[int] = ()
+    statuses: tuple[int, ...] = ()
     """HTTP statuses of codes that match no pattern. S3 has nothing else in the response to a HEAD."""
-    when: str = ""
-    """A regular expression that the message must match. Such a row counts before the one without."""
-    where: str = "AWS"
+    exceptions: str = ""
+    """Names of classes; a class that is in no row has the row of its nearest base class."""
+    message: str = ""
+    """A regular expression for messages: one that matches has this kind, whatever its code or class."""
+
+
+_LOG_IN = (
+    "Run `aws sso login{profile}`, `aws login{profile}` or `aws configure{profile}`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID, "
+    "AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN."
+)
+_LATER = "Run the command again later; https://health.aws.amazon.com has AWS's own problems."
+_CORRECT = "Correct the id, name or value. If it is not one of yours and was deleted, run `pulumi up --refresh`."
+
+TABLE: Mapping[Kind, ErrorRow] = {
+    Kind.LOGIN: ErrorRow(
+        "the login{of} cannot be used ({detail})",
+        _LOG_IN,
+        codes="400 AuthFailure CredentialsNotSupported ExpiredToken ExpiredTokenException ExpiredTradeInTokenException "
+        "IDPRejectedClaim IncompleteSignature IncompleteSignatureException InvalidAccessKeyId InvalidAuthenticationCode "
+        "InvalidClientException InvalidClientTokenId InvalidGrantException InvalidIdentityToken InvalidSecurity "
+        "InvalidSignatureException InvalidToken MissingAuthenticationToken MissingAuthenticationTokenException "
+        "MissingSecurityHeader NotSignedUp RequestExpired SignatureDoesNotMatch TokenRefreshRequired "
+        "UnauthorizedClientException UnauthorizedException UnrecognizedClientException",
+        statuses=(401,),
+        exceptions="CredentialRetrievalError EOFError LoginError LoginRefreshRequired MetadataRetrievalError NoAuthTokenError "
+        "NoCredentialsError RefreshWithMFAUnsupportedError SSOError TokenRetrievalError UnauthorizedSSOTokenError",
+        message=_HEADER.pattern,
+    ),
+    Kind.CLOCK: ErrorRow(
+        "the clock of this computer is wrong ({detail})",
+        "Set the clock: `timedatectl set-ntp true`, or that of the virtual machine or container host.",
+        codes="RequestInTheFuture RequestTimeTooSkewed",
+        message="Signature expired|[Ss]ignature not yet current|timestamp.* in the future|is not yet valid",
+    ),
+    Kind.PERMISSION: ErrorRow(
+        "the credentials{of} may not do {operation}{at} ({detail})",
+        "Ask those who administer the account; docs/iam-policy.json has all permissions that are needed.",
+        codes="AccountProblem AllAccessDisabled Blocked Forbidden ForbiddenException InvalidPayer "
+        "OutboundWebIdentityFederationDisabledException PendingVerification SubscriptionRequiredException",
+        pattern=r"AccessDenied|^Unauthorized|NotAuthorized|^KMS\.",
+        statuses=(403,),
+        exceptions="LoginInsufficientPermissions",
+        message="AWS Marketplace product",
+    ),
+    Kind.REGION: ErrorRow(
+        "the region{region} cannot be used ({detail})",
+        "Run `pulumi config set aws:region us-west-2`, or set ec2.region or AWS_REGION, to a region that the account has enabled.",
+        codes="AuthorizationHeaderMalformed InvalidRegion InvalidRequestRegionException PermanentRedirect Redirect "
+        "TemporaryRedirect UnsupportedRegion",
+        pattern="RegionDisabled|OptIn|LocationConstraint",
+        statuses=(301, 307, 308),
+        exceptions="BaseEndpointResolverError InvalidRegionError NoRegionError ServiceNotInRegionError UnknownRegionError",
+    ),
+    Kind.CONFIGURATION: ErrorRow(
+        "the settings for AWS{of} cannot be used ({detail})",
+        "Correct the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, or HTTPS_PROXY, "
+        "AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like.",
+        exceptions="BotoCoreError LookupError OSError ResponseParserError RuntimeError SSLError TypeError ValueError",
+        message=_TUNNEL.pattern,
+    ),
+    Kind.THROTTLING: ErrorRow(
+        "AWS refuses the call because the account makes too many calls{at} ({detail})",
+        _LATER,
+        codes="BandwidthLimitExceeded PriorRequestNotComplete ProvisionedThroughputExceededException "
+        "TransactionInProgressException",
+        pattern="Throttl|TooManyRequests|SlowDown|RequestLimitExceeded|TooManyUpdates",
+        statuses=(429, 509),
+        exceptions="CapacityNotAvailableError",
+    ),
+    Kind.CAPACITY: ErrorRow(
+        "AWS cannot provide this{at} now ({detail})",
+        "Choose another ec2.instance_type or ec2.subnet_id, or run `pulumi up` again later.",
+        codes="InsufficientFreeAddressesInSubnet NoFreeAddressesInSubnet SpotMaxPriceTooLow UnfulfillableCapacity Unsupported "
+        "UnsupportedAvailabilityZone",
+        pattern="^Insufficient.*Capacity|CapacityExceeded$",
+    ),
+    Kind.QUOTA: ErrorRow(
+        "a quota of the account is reached{at} ({detail})",
+        "Request an increase in AWS Service Quotas (https://console.aws.amazon.com/servicequotas/home), or use less.",
+        pattern="(Limit|Count|Quota)Exceeded(Exception|Error)?$|^TooManyBuckets|PermissionLimit$",
+    ),
+    Kind.CONFLICT: ErrorRow(
+        "something is in use, or is changed by another call at this moment{at} ({detail})",
+        _LATER,
+        codes="BucketNotEmpty DependencyViolation EntityTemporarilyUnmodifiable OperationAborted",
+        pattern="InUse(Exception|Error)?$|^Incorrect.*State$|^Concurrent|Conflict(Exception|Error)?$",
+    ),
+    Kind.GONE: ErrorRow(
+        "what was asked for does not exist{at} ({detail})",
+        _CORRECT,
+        pattern=r"NotFound(Exception|Error)?$|^NoSuch|DoesNotExist(Exception|Error)?$|\.Unknown$|^Invalid.*\.Unavailable$",
+        statuses=(404, 410),
+    ),
+    Kind.FAILURE: ErrorRow(
+        "AWS failed to carry out the call{at} ({detail})",
+        _LATER,
+        codes="IDPCommunicationError ServiceFailure",
+        pattern="^Internal|Unavailable(Exception|Error)?$|ServiceException$|Timeout(Exception|Error)?$",
+        statuses=(500, 502, 503, 504),
+        exceptions="AwsChunkedWrapperError ChecksumError FlexibleChecksumError IncompleteReadError ResponseStreamingError WaiterError",
+    ),
+    Kind.UNREACHABLE: ErrorRow(
+        "AWS does not respond{at} ({detail})",
+        "Check the network, the proxy (HTTPS_PROXY) and AWS_ENDPOINT_URL",
+        exceptions="ConnectionError ConnectionClosedError ProxyConnectionError ReadTimeoutError",
+    ),
+    Kind.REFUSED: ErrorRow(
+        "the call is refused{at} ({detail})",
+        _CORRECT,
+        exceptions="Boto3Error InvalidExpressionError MissingParametersError OperationNotPageableError PaginationError "
+        "ParamValidationError StubResponseError UnknownClientMethodError UnseekableStreamError UnsupportedOutpostResourceError "
+        "UnsupportedS3ArnError UnsupportedS3ControlArnError ValidationError WaiterConfigError",
+    ),
+}
+"""Codes and their meaning: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
+and the error shapes of botocore's models of EFS, IAM, S3, SSM, STS, IAM Identity Center (SSO, SSO OIDC) and Service Quotas."""
 
 
 class AwsRefusal(SpecError):
     """AWS, or boto3 before it asked AWS, refused a call; the same call will not succeed later."""
 
-    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
-        super().__init__(row.where, wrong, remedy)
-        self.kind = row.kind
-        self.is_not_set_up = row.name in ("no credentials", "no region")
+    def __init__(self, kind: Kind, wrong: str, remedy: str, is_not_set_up: bool = False) -> None:
+        super().__init__("AWS", wrong, remedy)
+        self.kind = kind
+        self.is_not_set_up = is_not_set_up
         """True where this computer has no settings for AWS."""
 
 
 class AwsFailure(BackendError):
     """AWS did not perform a call; the same call may succeed later."""
 
-    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
+    def __init__(self, kind: Kind, wrong: str, remedy: str) -> None:
         super().__init__(f"{wrong}. {remedy.rstrip('.')}")
-        self.kind, self.wrong, self.remedy = row.kind, wrong, remedy
+        self.kind, self.wrong, self.remedy = kind, wrong, remedy
 
     @property
     def is_throttled(self) -> bool:
@@ -106,25 +224,6 @@ class AwsFailure(BackendError):
 
 class AwsUnreachable(AwsFailure, Unreachable):
     """Nothing responded to a call of AWS."""
-
-
-_CLASSES = {
-    Kind.UNREACHABLE: AwsUnreachable,
-    Kind.THROTTLING: AwsFailure,
-    Kind.CONFLICT: AwsFailure,
-    Kind.FAILURE: AwsFailure,
-}
-
-
-@cache
-def table() -> Sequence[ErrorRow]:
-    """All rows."""
-    data = tomllib.loads(files(__package__).joinpath("errors.toml").read_text(encoding="utf-8"))
-    return [ErrorRow(kind, **row) for kind in Kind for row in data[kind.value]]
-
-
-def _named(name: str) -> ErrorRow:
-    return next(row for row in table() if row.name == name)
 
 
 def refuse_no_region(region: str) -> None:
@@ -186,9 +285,16 @@ def translated(error: Exception, region: str) -> TfdeployError:
     """An error of AWS or boto3 as the error with its sentence and remedy."""
     if isinstance(error, WaiterError) and "Error" in error.last_response and "Max attempts" not in str(error):
         return translated(ClientError(error.last_response, error.kwargs["name"]), region)
-    row = _in_context(_row(error), error, region)
-    wrong, remedy = _texts(row, error, region)
-    return _CLASSES.get(row.kind, AwsRefusal)(row, wrong, remedy)
+    kind = kind_of(error)
+    # Where the name of the region is wrong, nothing responds either, but that is another error.
+    if kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
+        kind = Kind.REGION
+    wrong, remedy = _texts(TABLE[kind], error, region)
+    if kind is Kind.UNREACHABLE:
+        return AwsUnreachable(kind, wrong, remedy)
+    if kind in (Kind.THROTTLING, Kind.CONFLICT, Kind.FAILURE):
+        return AwsFailure(kind, wrong, remedy)
+    return AwsRefusal(kind, wrong, remedy, isinstance(error, (NoCredentialsError, NoRegionError)))
 
 
 def provider_error(text: str, region: str) -> TfdeployError | None:
@@ -201,9 +307,31 @@ def provider_error(text: str, region: str) -> TfdeployError | None:
     return translated(ClientError({"Error": {"Code": code, "Message": message}}, operation), region)
 
 
-def kind_of(error: ClientError) -> Kind:
+def kind_of(error: Exception) -> Kind:
     """What an error is about."""
-    return _row(error).kind
+    text = _text(error)
+    for kind, row in TABLE.items():
+        if row.message and re.search(row.message, text):
+            return kind
+    return _kind_of_code(error) if isinstance(error, ClientError) else _kind_of_class(error)
+
+
+def _kind_of_code(error: ClientError) -> Kind:
+    """By the code, else its pattern, else the HTTP status. Without a code it was not AWS that responded."""
+    if not error_code(error):
+        return Kind.CONFIGURATION
+    code = re.sub(r"^(Client|Server)\.", "", error_code(error))
+    status = int(code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    rows = TABLE.items()
+    listed = (kind for kind, row in rows if code in row.codes.split())
+    similar = (kind for kind, row in rows if row.pattern and re.search(row.pattern, code))
+    by_status = (kind for kind, row in rows if status in row.statuses)
+    return next(chain(listed, similar, by_status), Kind.REFUSED)
+
+
+def _kind_of_class(error: Exception) -> Kind:
+    names = (base.__name__ for base in type(error).__mro__)
+    return next((kind for name in names for kind, row in TABLE.items() if name in row.exceptions.split()), Kind.REFUSED)
 
 
 def error_code(error: ClientError) -> str:
@@ -214,36 +342,6 @@ def error_code(error: ClientError) -> str:
 def error_message(error: ClientError) -> str:
     """AWS's message of an error."""
     return str(error.response.get("Error", {}).get("Message") or error)
-
-
-def _row(error: Exception) -> ErrorRow:
-    text = _text(error)
-    if isinstance(error, ClientError):
-        if not error_code(error):
-            return _named("foreign")
-        code = re.sub(r"^(Client|Server)\.", "", error_code(error))
-        status = code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return (
-            _first(lambda row: code in row.codes.split(), text)
-            or _first(lambda row: bool(row.pattern and re.search(row.pattern, code)), text)
-            or _first(lambda row: int(status) in row.statuses, text)
-            or _named("other")
-        )
-    names = [base.__name__ for base in type(error).__mro__]
-    rows = (_first(lambda row, name=name: name in row.exceptions.split(), text) for name in names)  # type: ignore[misc]
-    return next(filter(None, rows), _named("other"))
-
-
-def _first(names_it: Callable[[ErrorRow], bool], text: str) -> ErrorRow | None:
-    """The row of an error: one that also fits its message, else the one for any message."""
-    rows = [row for row in table() if names_it(row) and re.search(row.when, text)]
-    return min(rows, key=lambda row: not row.when, default=None)
-
-
-def _in_context(row: ErrorRow, error: Exception, region: str) -> ErrorRow:
-    """The row; where the name of the region is wrong, nothing responds either, but that is another error."""
-    is_wrong = region and region not in _regions() and region in str(error)
-    return _named("region") if row.kind is Kind.UNREACHABLE and is_wrong else row
 
 
 @cache
@@ -264,11 +362,13 @@ def _text(error: Exception) -> str:
 
 
 def _detail(error: Exception) -> str:
-    """The message of an error in one line, with AWS's code."""
-    text = " ".join(_ENCODED.sub("", _text(error)).split()).rstrip(".")
+    """The message of an error in one line, with AWS's code, and without what follows an invalid header: that may be a key."""
+    text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", _text(error))).split()).rstrip(".")
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        text = f"{error_code(error)}: {text}" if error_code(error) else f"HTTP status {status}"
+        text = f"{error_code(error)}: {text}" if error_code(error) else f"something other than AWS responded: {status}"
+    elif isinstance(error, ResponseParserError):
+        text = f"something other than AWS responded: {text}"
     elif not isinstance(error, (BotoCoreError, Boto3Error)):
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
@@ -280,9 +380,9 @@ def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
     values = {
         "of": f" of {title}" if title else "",
         "at": f" in {region}" if region else "",
-        "region": region or "this region",
+        "region": f" {region!r}" if region else "",
         "detail": _detail(error),
         "operation": error.operation_name if isinstance(error, ClientError) else "this",
-        "login": settings.remedy(),
+        "profile": f" --{title}" if title.startswith("profile ") else "",
     }
     return row.wrong.format_map(values), row.remedy.format_map(values)

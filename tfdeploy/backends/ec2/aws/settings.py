@@ -1,25 +1,23 @@
 """By which settings boto3 asks AWS: the profile and the region of the stack in programs and dynamic providers; those of a cluster's
-last update in the command; else the environment's. And what a user does to log in again.
+last update in the command; else the environment's.
 
 Keys and roles that the stack gives to Pulumi's AWS provider are not used.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
 from ....errors import SpecError
 from ... import stack_config
 
 _ACCOUNT_DIGITS = 12
-_NO_LOGIN = "Run `aws configure`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 _KEYS = "AWS_ACCESS_KEY_ID"
 _OTHER_LOGINS = ("accessKey", "assumeRole", "assumeRoles", "assumeRoleWithWebIdentity")
 """Settings by which the provider has other credentials than those of the stack's profile."""
@@ -143,58 +141,16 @@ def forget() -> None:
 
 
 def title() -> str:
-    """Where the credentials come from, for people; empty where no file and no variable has any."""
+    """Where the credentials come from, for people; empty where neither a profile nor a variable is chosen."""
     present = current()
     if present.title:
         return present.title
     if _KEYS in os.environ:
         return _KEYS
-    core = core_session(present)
-    profile = core.profile or ("default" if "default" in _profiles(core) else "")
+    profile = core_session(present).profile
     return f"profile {profile}" if profile else ""
-
-
-def remedy() -> str:
-    """What a user does to log in again, by the way in which the credentials are obtained."""
-    present = current()
-    if _KEYS in os.environ and not present.profile:
-        return (
-            f"Set {_KEYS}, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN again, "
-            "or unset them and set AWS_PROFILE."
-        )
-    core = core_session(present)
-    profiles, visited = _profiles(core), [core.profile or "default"]
-    # A profile with a role has its credentials from another one.
-    while (source := profiles.get(visited[-1], {}).get("source_profile")) and source not in visited:
-        visited.append(source)
-    return _remedy_of_profile(visited[-1], profiles.get(visited[-1], {}))
-
-
-def _remedy_of_profile(name: str, profile: Mapping[str, Any]) -> str:
-    if "sso_session" in profile or "sso_start_url" in profile:
-        return f"Run `aws sso login --profile {name}`."
-    if "login_session" in profile:
-        return f"Run `aws login --profile {name}`."
-    if "credential_process" in profile:
-        return f"Run the credential_process of the profile {name} to see what fails: `{profile['credential_process']}`."
-    if "web_identity_token_file" in profile:
-        return f"Get a new token for the profile {name}: {profile['web_identity_token_file']}."
-    if "credential_source" in profile:
-        return f"Check the credential_source {profile['credential_source']} of the profile {name}."
-    if "aws_access_key_id" in profile:
-        return f"Run `aws configure --profile {name}` to set its keys again, or choose another profile (AWS_PROFILE)."
-    return _NO_LOGIN
 
 
 def core_session(present: AwsSettings) -> Session:
     """botocore's session with the profile of these settings."""
     return Session(profile=present.profile or None)
-
-
-def _profiles(core: Session) -> Mapping[str, Mapping[str, Any]]:
-    """The profiles of the user's files; none where these cannot be read."""
-    try:
-        profiles: Mapping[str, Mapping[str, Any]] = core.full_config["profiles"]
-    except (BotoCoreError, OSError):
-        return {}
-    return profiles
