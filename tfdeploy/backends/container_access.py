@@ -9,6 +9,7 @@ from . import controller_calls
 from .base import ClusterRef, Route
 from .connection import Connection
 from .container_runner import STOP_MARGIN, ContainerRunner, engine_reason
+from .mounts import TASK_FOLDER
 from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
 from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal
@@ -25,14 +26,10 @@ class ContainerAccess(Generic[Runner]):
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
-    def command(
-        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
+    def start_command(
+        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str] = {}, tty: bool = False
     ) -> CommandStream:
-        """Start a command in the container of a task, with the working directory and the environment of its program."""
-        raise NotImplementedError
-
-    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
-        """Start the agent's `archive` in the container of a task."""
+        """Start a command of the agent in the container of a task."""
         raise NotImplementedError
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
@@ -66,7 +63,7 @@ class ContainerAccess(Generic[Runner]):
         task_of(self.runner.controller(cluster).last_known_run(), cluster, hostname)
         is_terminal = has_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm"), **terminal_size_env()} if is_terminal else {}
-        stream = self.command(cluster, hostname, command, env, is_terminal)
+        stream = self.start_command(cluster, hostname, ["exec", TASK_FOLDER, *command], env, is_terminal)
         try:
             return attach(stream)
         finally:
@@ -75,7 +72,7 @@ class ContainerAccess(Generic[Runner]):
     def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> Connection:
         """From the task's container."""
         to_copy_from(self.runner.controller(cluster).last_known_run(), cluster, hostname)
-        return self.archive(cluster, hostname, [base, path])
+        return self.start_command(cluster, hostname, ["archive", TASK_FOLDER, base, path])
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """Not supported: the machines belong to the user."""

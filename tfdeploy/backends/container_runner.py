@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ..agent.record.record import ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, RUNNING, UNKNOWN, RunState, TaskState
-from ..agent.transport.rpc import CallError
+from ..agent.transport.rpc import CallError, Client
 from ..errors import BackendError, SpecError, Unreachable
 from ..spec.jobs import job_rank
 from . import controller_calls, lost_record
@@ -26,7 +26,6 @@ from .base import (
     TaskOutputs,
     TaskProps,
 )
-from .container_controller import ContainerController
 from .installation import installing
 from .move import StoppedRun, not_stopped
 from .record_copy import DELETE_UNREACHABLE, RecordCopy, RecordCopyBusy, observed_view, refuse_loss
@@ -53,6 +52,32 @@ class ContainerEngine(TaskEngine[_Defined], Protocol[_Defined]):
 
     def runs_as_defined(self, desired: _Defined) -> bool:
         """Whether the controller runs with this definition."""
+
+
+class ContainerController(Client):
+    """Calls one cluster's controller; threads may share it. An engine has `call`."""
+
+    def __init__(self, cluster: ClusterRef) -> None:
+        super().__init__("", "")
+        self.cluster = cluster
+        self.title = f"the controller of {cluster['name']}"
+
+    def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        """Make one call with a response in JSON."""
+        try:
+            return super().json_bytes(method, path, body)
+        except (ValueError, RecursionError):
+            raise Unreachable(f"{self.title} sent a response that is not JSON") from None
+
+    def current_run(self) -> RunState | None:
+        """The current run; None where the controller has none, or does not respond."""
+        with suppress(OSError, CallError):
+            return controller_calls.view(self, ViewRequest()).run_state
+        return None
+
+    def last_known_run(self) -> RunState | None:
+        """The current run; from the copy of the record where the controller does not respond."""
+        return self.current_run() or RecordCopy(self.cluster).record.current()
 
 
 @contextmanager
@@ -91,17 +116,9 @@ class ContainerRunner(Generic[Definition]):
         """What the cluster has on the engine."""
         raise NotImplementedError
 
-    def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
-        """Whose containers the engine is to run: those of the tasks, and of the controller."""
-        raise NotImplementedError
-
-    def exists(self, cluster: ClusterRef, hostname: str) -> bool:
-        """Whether the engine is to run the container of a task, or of the controller."""
-        return hostname in self.hostnames(cluster)
-
     def is_whole(self, cluster: ClusterRef, hostname: str) -> bool:
-        """Whether the engine also has all that the container needs."""
-        return self.exists(cluster, hostname)
+        """Whether the engine is to run the container of a task, or of the controller, and has all that it needs."""
+        return hostname in self.objects(cluster).tasks()
 
     def missing(self, cluster: ClusterRef, hostnames: Sequence[str], engine: Mapping[str, EngineTask]) -> Sequence[str]:
         """What these tasks, and the controller, should have and do not, each as a noun with its article."""
@@ -241,7 +258,7 @@ class ContainerRunner(Generic[Definition]):
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
         with suppress(Unreachable):
-            unlisted = [name for name in self.hostnames(cluster) if name not in (*hostnames, CONTROLLER)]
+            unlisted = [name for name in self.objects(cluster).tasks() if name not in (*hostnames, CONTROLLER)]
             if unlisted:
                 self._remove(cluster, unlisted, self.grace(cluster))
 
@@ -262,7 +279,7 @@ class ContainerRunner(Generic[Definition]):
         def has_ended() -> bool:
             return not any(task.alive for name, task in self.objects(cluster).tasks().items() if name != CONTROLLER)
 
-        if not self.exists(cluster, CONTROLLER):
+        if CONTROLLER not in self.objects(cluster).tasks():
             return has_ended()
         seconds = self.grace(cluster) + STOP_MARGIN
         return controller_calls.stop(self.controller(cluster), has_ended, seconds, to_move) or has_ended()

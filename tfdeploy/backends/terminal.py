@@ -18,10 +18,12 @@ _RESIZE_TIMEOUT, _RESIZE_PAUSE = 60.0, 0.05
 
 
 class CommandStream(Protocol):
-    """A command that runs elsewhere."""
+    """A command that runs elsewhere. Where it relays bytes, it is a `connection.Connection`, and its own words are why that failed."""
 
     tty: bool
     """Whether it has a terminal."""
+
+    _stderr: bytes = b""
 
     def send(self, data: bytes) -> None:
         """Send input; OSError when the command does not read it any more."""
@@ -40,16 +42,6 @@ class CommandStream(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-
-
-class StreamConnection:
-    """A connection to a task through a command that relays it (`connection.Connection`). The command's own words are why it failed."""
-
-    _stderr = b""
-
-    def read(self) -> tuple[int, bytes]:
-        """As that of `CommandStream`."""
-        raise NotImplementedError
 
     def receive(self) -> bytes:
         """The next bytes; empty at the end."""

@@ -15,7 +15,7 @@ from ...spec.docker import OVERLAY
 from ...spec.jobs import JobSpec
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE, DEFAULT_VERSION, context_hash, named_image
-from ..mounts import refuse_targets
+from ..mounts import CONTROLLER_PORT, refuse_targets
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
@@ -27,7 +27,7 @@ from .labels import (
     user_volume_labels,
     volume_name,
 )
-from .swarm import nodes, services
+from .swarm import nodes
 from .swarm.services import ContainerSettings
 from .volumes import Mount, bind, parse_mount, shm, volume
 
@@ -41,13 +41,11 @@ _NO_PIP = "tfdeploy: requirements: the image {base} has no pip for python3. Use 
 TRAIN_FOLDER = "/tfdeploy/train"
 """Where the cluster's volume for checkpoints is mounted."""
 
-OVERLAY_CONTROLLER = f"{CONTROLLER}:{services.CONTROLLER_PORT}"
+OVERLAY_CONTROLLER = f"{CONTROLLER}:{CONTROLLER_PORT}"
 """The controller's address on the overlay network."""
 
 _HOST_PORTS = range(20000, 32000)
 """The ports of controllers on the host network: below those that Linux uses for outgoing connections (32768 and up)."""
-
-RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", services.RECORD_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def _job_mounts(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Se
     where = f"{spec.name}: container.volumes"
     volumes = [parse_mount(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
     targets = [mount["Target"] for mount in (*volumes, *shared, *shm(job.container.shm_size))]
-    refuse_targets(where, targets, RESERVED_FOLDERS)
+    refuse_targets(where, targets)
     return (*shared, *volumes)
 
 

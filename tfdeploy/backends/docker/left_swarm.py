@@ -18,11 +18,12 @@ from docker.errors import NotFound
 from ...agent.record.record_files import grows
 from .. import lost_record
 from ..base import CONTROLLER, ClusterRef
+from ..mounts import TASK_FOLDER
 from ..parallel_calls import for_all
 from ..record_copy import RecordCopy
 from .engine.engine import Engine
 from .labels import cluster_filter, service_name
-from .swarm.services import TASK_FOLDER, stop_timeout
+from .swarm.services import stop_timeout
 
 _MAX_BYTES = 2 << 30
 """So much of the output of one task is added at most."""

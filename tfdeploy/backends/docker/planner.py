@@ -79,7 +79,9 @@ class DockerPlanner:
             services=services,
             placement=containers.controller_placement(engine, cluster, spec),
             subnet_prefix=(engine.swarm_info().get("Cluster") or {}).get("SubnetSize") or DEFAULT_PREFIX,
-            taken_subnets=taken_subnets(cluster, spec, _overlay_networks(engine)),
+            taken_subnets=taken_subnets(
+                cluster, spec, engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
+            ),
             volume_sizes=dict(sizes),
         )
 
@@ -159,11 +161,6 @@ def current_run(engine: Engine, cluster: ClusterRef, services: Services) -> RunS
     if CONTROLLER in services:
         return ControllerClient(engine, cluster).last_known_run()
     return RecordCopy(cluster).record.current()
-
-
-def _overlay_networks(engine: Engine) -> Sequence[Mapping[str, Any]]:
-    networks: Sequence[Mapping[str, Any]] = engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
-    return networks
 
 
 def task_machines(services: Services) -> dict[str, str]:

@@ -16,11 +16,11 @@ from ..container_access import ContainerAccess
 from ..task_access import lost_in_memory, require_task, to_restart
 from . import cleanup
 from .engine.engine import Engine, engine_errors
-from .engine.exec import ExecConnection, ExecStream
+from .engine.exec import ExecStream
 from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
-from .swarm.services import AGENT_COMMAND, TASK_FOLDER, Service
+from .swarm.services import AGENT_COMMAND, Service
 from .swarm.swarm import Swarm
 from .task_runner import DockerTaskRunner
 from .volumes import exclusive_volumes, restart_effects
@@ -102,28 +102,14 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
             with engine_errors(f"docker node rm --force {machine}"):
                 engine.remove(lambda api, node_id=node_id: api.remove_node(node_id, force=True))  # type: ignore[misc]
 
-    def command(
-        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
+    def start_command(
+        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str] = {}, tty: bool = False
     ) -> ExecStream:
         """In the container of the service."""
         service = self._services(cluster, hostname)[hostname]
-        engine, container = self._container(cluster, hostname, service)
-        return ExecStream(engine, container, [*AGENT_COMMAND, "exec", TASK_FOLDER, *words], env, tty)
-
-    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
-        """In the container of the service."""
-        service = self._services(cluster, hostname)[hostname]
-        engine, container = self._container(cluster, hostname, service)
-        return ExecConnection(engine, container, [*AGENT_COMMAND, "archive", TASK_FOLDER, *words])
-
-    def _container(self, cluster: ClusterRef, hostname: str, service: ServiceJson) -> tuple[Engine, str]:
-        """The container of a task, and the engine of its machine.
-
-        Raises:
-            BackendError: it has none now, or this computer does not know the engine's address.
-        """
         container = self.container(cluster, hostname, "service")
-        return self._machine_engine(cluster, machine_of(service), hostname, container), container
+        engine = self._machine_engine(cluster, machine_of(service), hostname, container)
+        return ExecStream(engine, container, [*AGENT_COMMAND, *words], env, tty)
 
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of a machine; an empty name is the manager.
@@ -149,7 +135,7 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
                 "`pulumi up --refresh` creates it again."
             )
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
-        return lambda: ExecConnection(engine, controller.container(), command)
+        return lambda: ExecStream(engine, controller.container(), command)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From the engine of each task's machine."""

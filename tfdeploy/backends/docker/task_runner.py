@@ -67,10 +67,6 @@ class DockerTaskRunner(ContainerRunner[Service]):
         """The services."""
         return Swarm(self.engine(cluster), cluster)
 
-    def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
-        """Those with a service."""
-        return [*self.objects(cluster).services()]
-
     def define_controller(self, props: RunProps) -> Service:
         """Its service."""
         return controller_service(props)

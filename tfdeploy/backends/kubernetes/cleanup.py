@@ -8,7 +8,7 @@ from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from .cluster_objects import KINDS, ClusterObjects
 from .labels import AGENT, SECRETS, TRAIN, hostname_of, object_name
-from .states import is_node_silent, node_of
+from .states import in_order, is_node_silent
 
 _SECONDS = 60.0
 _WITH_PODS = ("Job", "StatefulSet", "Pod")
@@ -79,7 +79,8 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
 
 def _on_silent_nodes(objects: ClusterObjects) -> str:
     """The tasks that may still run, on nodes that do not respond, in a sentence; empty for none."""
-    tasks = [f"{hostname} on {node_of(items)}" for hostname, items in sorted(objects.pods().items())]
+    newest = {hostname: in_order(pods)[-1] for hostname, pods in sorted(objects.pods().items())}
+    tasks = [f"{hostname} on {pod['spec'].get('nodeName', '')}" for hostname, pod in newest.items()]
     if not tasks:
         return ""
     end = "Kubernetes ends it and removes its Job and pod when its node is back or was deleted (`kubectl delete node NODE`)"

@@ -9,11 +9,11 @@ from functools import cache
 from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
 from ...errors import BackendError, Forbidden, Unreachable
 from ..base import ClusterRef
-from ..container_controller import ContainerController
+from ..container_runner import ContainerController
+from ..mounts import CONTROLLER_PORT
 from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import ClusterObjects
 from .labels import TOKEN, controller_pod, object_name
-from .pods import CONTROLLER_PORT
 
 
 class PodController(ContainerController):

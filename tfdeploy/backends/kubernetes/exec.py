@@ -19,7 +19,7 @@ from kubernetes.stream.ws_client import (
 from websocket import WebSocketException
 
 from ...errors import BackendError, Forbidden, Unreachable
-from ..terminal import STDERR, STDOUT, StreamConnection
+from ..terminal import STDERR, STDOUT, CommandStream
 from .api import CALL_SECONDS, FORBIDDEN, ApiError, ApiServer
 from .permissions import NEEDED_ROLE
 from .pods import CONTAINER
@@ -28,8 +28,8 @@ from .states import is_node_silent
 _CHUNK = 1 << 16
 
 
-class PodCommand:
-    """One command that runs in a pod: `backends.terminal.CommandStream`."""
+class PodCommand(CommandStream):
+    """One command that runs in a pod."""
 
     def __init__(
         self, api: ApiServer, pod: str, command: Sequence[str], env: Mapping[str, str] = {}, tty: bool = False
@@ -142,7 +142,3 @@ class PodCommand:
         """Close the connection."""
         with suppress(WebSocketException, OSError):
             self._stream.close()
-
-
-class PodConnection(PodCommand, StreamConnection):
-    """A connection to a task through the container of a pod."""

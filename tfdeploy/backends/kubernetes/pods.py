@@ -12,11 +12,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ...agent.json_data import JsonData
-from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ...agent.settings import Limits
 from ...units import text_of_size
 from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, shown_limits
-from ..mounts import refuse_targets, split_mount
+from ..mounts import (
+    CONTROLLER_PORT,
+    RECORD_FOLDER,
+    SECRETS_FOLDER,
+    TASK_FOLDER,
+    TRAIN_DIR_MODE,
+    default_port,
+    refuse_targets,
+    split_mount,
+)
 from .labels import (
     HASH_LABEL,
     HOSTNAME_LABEL,
@@ -34,14 +42,9 @@ if TYPE_CHECKING:  # whoever only observes a cluster needs no plan
     from ...plan.plan import Plan
     from ...spec.cluster import ClusterSpec
 
-TASK_PORT, CONTROLLER_PORT = 2222, 2220
-AGENT_FOLDER, TOKEN_FOLDER, SECRETS_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
+AGENT_FOLDER, TOKEN_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token"
 AGENT_FILE, TOKEN_FILE = f"{AGENT_FOLDER}/agent.pyz", f"{TOKEN_FOLDER}/token"
-RECORD_FOLDER, TRAIN_FOLDER = "/tfdeploy/record", "/tfdeploy/train"
-TASK_FOLDER = "/tmp/tfdeploy"
-"""Where a launcher stores its task's files: they live as long as the pod, longer than its container."""
-
-RESERVED_FOLDERS = ("/run/tfdeploy", TASK_FOLDER, RECORD_FOLDER)
+TRAIN_FOLDER = "/tfdeploy/train"
 _REMEDY = "Use CLAIM:/FOLDER[:ro] for a PersistentVolumeClaim of the namespace, or /FOLDER:/FOLDER[:ro] for a folder of the nodes."
 AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
 CONTAINER = "tensorflow"
@@ -53,8 +56,6 @@ _TOLERATIONS = [
 ]
 """Else Kubernetes deletes the pods of a node that has not reported for 5 minutes, and so ends healthy programs when it is back."""
 
-_PORTS = {TENSORBOARD: TENSORBOARD_PORT}
-_TRAIN_DIR_MODE = "1777"
 _STOP_MARGIN, _MIN_STOP_SECONDS = 30, 60
 _UNLIMITED = 2**31 - 1
 _READABLE = 0o444
@@ -126,7 +127,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     dependencies = cast(PodDependencies, props["dependencies"])
     launcher = {
         **launcher_settings(props),
-        "port": props["port"] or _PORTS.get(props["job"], TASK_PORT),
+        "port": props["port"] or default_port(props["job"]),
         "controller": f"{controller_pod(cluster)}.{prefix(cluster)}:{CONTROLLER_PORT}",
         "token": TOKEN_FILE,
         "folder": TASK_FOLDER,
@@ -172,7 +173,7 @@ def controller_set(props: RunProps) -> dict[str, Any]:
     cluster = props["cluster"]
     settings = PodSettings.from_dict(props["container"])
     dependencies = cast(PodDependencies, props["dependencies"])
-    command = ["controller", RECORD_FOLDER, f"0.0.0.0:{CONTROLLER_PORT}", TOKEN_FILE, _TRAIN_DIR_MODE]
+    command = ["controller", RECORD_FOLDER, f"0.0.0.0:{CONTROLLER_PORT}", TOKEN_FILE, TRAIN_DIR_MODE]
     volumes = [
         _config("agent", dependencies["agent"], AGENT_FOLDER),
         _secret("token", dependencies["token"], TOKEN_FOLDER),
@@ -325,7 +326,7 @@ def mounts(spec: "ClusterSpec", plan: "Plan", volumes: Sequence[str], train_clai
         *([PodMount(data_dir, data_dir, True)] if is_folder(data_dir) and not covers(own, data_dir) else []),
         *_train_mount(spec, train_dir, train_claim, own),
     ]
-    refuse_targets(where, [mount.target for mount in (*own, *shared)], RESERVED_FOLDERS)
+    refuse_targets(where, [mount.target for mount in (*own, *shared)])
     return (*shared, *own)
 
 

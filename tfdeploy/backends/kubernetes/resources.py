@@ -14,6 +14,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 
 from ..base import CONTROLLER, ClusterRef
 from ..controller_calls import wait_for
+from ..mounts import CONTROLLER_PORT, TASK_PORT
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider, changed_inputs, plain_values
@@ -23,7 +24,6 @@ from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import parse_home, store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
-from .pods import CONTROLLER_PORT, TASK_PORT
 
 Props = dict[str, Any]
 

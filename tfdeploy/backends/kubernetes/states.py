@@ -128,9 +128,3 @@ def is_node_silent(pod: Json) -> bool:
 def _condition(pod: Json, kind: str) -> Json:
     conditions: Sequence[Json] = pod.get("status", {}).get("conditions") or ()
     return next((item for item in conditions if item["type"] == kind), {})
-
-
-def node_of(pods: Sequence[Json]) -> str:
-    """The node of the pod that runs, else of the newest; empty where it has none."""
-    ordered = in_order(pods)
-    return str(ordered[-1]["spec"].get("nodeName", "")) if ordered else ""

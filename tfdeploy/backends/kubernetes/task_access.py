@@ -13,10 +13,10 @@ from .api import NOT_FOUND, ApiError, ApiServer
 from .cluster_objects import objects_of
 from .discover import INSTALL_METRICS
 from .drift import owner_part
-from .exec import PodCommand, PodConnection
+from .exec import PodCommand
 from .labels import controller_pod, hostname_of, selector
 from .permissions import NEEDED_ROLE, missing
-from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER
+from .pods import AGENT_COMMAND, CONTAINER
 from .states import LOST_REMEDY
 from .task_runner import KubernetesTaskRunner
 
@@ -64,17 +64,12 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         """As `lost_effect`."""
         self.lost_effect(cluster, machine)
 
-    def command(
-        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str], tty: bool
+    def start_command(
+        self, cluster: ClusterRef, hostname: str, words: Sequence[str], env: Mapping[str, str] = {}, tty: bool = False
     ) -> PodCommand:
         """In the pod."""
-        words = [*AGENT_COMMAND, "exec", TASK_FOLDER, *words]
-        return PodCommand(ApiServer(cluster["home"]), self.container(cluster, hostname, "Job"), words, env, tty)
-
-    def archive(self, cluster: ClusterRef, hostname: str, words: Sequence[str]) -> Connection:
-        """In the pod."""
-        command = [*AGENT_COMMAND, "archive", TASK_FOLDER, *words]
-        return PodConnection(ApiServer(cluster["home"]), self.container(cluster, hostname, "Job"), command)
+        pod = self.container(cluster, hostname, "Job")
+        return PodCommand(ApiServer(cluster["home"]), pod, [*AGENT_COMMAND, *words], env, tty)
 
     def relay(self, cluster: ClusterRef, host: str, port: int) -> Callable[[], Connection]:
         """A command in the controller's pod, which the network policy admits. Each connection starts one, so it is asked before whether
@@ -85,7 +80,7 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
                 f"you may not run commands in pods of {api.namespace}, as a connection to {host} does. {NEEDED_ROLE}"
             )
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
-        return partial(PodConnection, api, controller_pod(cluster), command)
+        return partial(PodCommand, api, controller_pod(cluster), command)
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From metrics-server.

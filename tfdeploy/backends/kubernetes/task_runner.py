@@ -8,13 +8,12 @@ from ...agent.transport.rpc import task_token
 from ...errors import SpecError, Unreachable
 from ...units import from_moment, moment
 from .. import controller_calls
-from ..base import CONTROLLER, ClusterRef, EngineTask, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
+from ..base import ClusterRef, EngineTask, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner
 from . import cleanup
 from .api import FORBIDDEN, NOT_FOUND, ApiError
 from .cluster_objects import ClusterObjects, is_same, objects_of
 from .controller_client import PodController
-from .labels import object_name
 from .pods import controller_set, stop_seconds, task_job
 from .resources import secret
 from .states import LOST_REMEDY, is_node_silent
@@ -36,19 +35,8 @@ class KubernetesTaskRunner(ContainerRunner[Mapping[str, Any]]):
         """Jobs, and the controller's StatefulSet."""
         return objects_of(cluster)
 
-    def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
-        """The tasks with a Job, and the controller if it has its StatefulSet."""
-        objects = objects_of(cluster)
-        return [*objects.jobs(), *(CONTROLLER for _ in objects.list("StatefulSet"))]
-
-    def exists(self, cluster: ClusterRef, hostname: str) -> bool:
-        """Whether it has its Job or StatefulSet, which is not being deleted."""
-        kind = "StatefulSet" if hostname == CONTROLLER else "Job"
-        item = objects_of(cluster).read(kind, object_name(cluster, hostname))
-        return item is not None and "deletionTimestamp" not in item["metadata"]
-
     def is_whole(self, cluster: ClusterRef, hostname: str) -> bool:
-        """Whether it also has what its pod mounts, and its Job can start a pod."""
+        """Whether it has its Job or StatefulSet, which can start a pod, and what that mounts."""
         return not objects_of(cluster).missing([hostname], with_shared=False)
 
     def missing(self, cluster: ClusterRef, hostnames: Sequence[str], engine: Mapping[str, EngineTask]) -> Sequence[str]:

@@ -1,7 +1,6 @@
 """Checks of a plan against the Kubernetes cluster: errors for what cannot work, and warnings. They only read."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -260,29 +259,25 @@ def _text(name: str, number: float) -> str:
     return text_of_size(max(0.0, number)) if name.endswith("memory") else f"{max(0.0, number):g}"
 
 
-@dataclass(frozen=True)
-class _Need:
-    """What one condition on a node is called, and whether a node meets it for a job."""
+def _unmet(job: JobSpec, nodes: Sequence[Json]) -> str:
+    """What no node has for a job; empty where one has all of it."""
 
-    what: Callable[[JobSpec], str]
-    is_met: Callable[[Json, JobSpec], bool]
+    def allocatable(node: Json, name: str) -> float:
+        return quantity(node["status"].get("allocatable", {}).get(name, "0"))
 
-
-def _allocatable(node: Json, name: str) -> float:
-    return quantity(node["status"].get("allocatable", {}).get(name, "0"))
-
-
-_NEEDS = (
-    _Need(
-        lambda job: f"the labels {dict(job.kubernetes.node_selector)}",
-        lambda node, job: job.kubernetes.node_selector.items() <= node["metadata"].get("labels", {}).items(),
-    ),
-    _Need(lambda _: "no taint that it does not tolerate", lambda node, job: not _stopping(node, job)),
-    _Need(lambda job: f"{job.gpus} {GPU}", lambda node, job: _allocatable(node, GPU) >= job.gpus),
-    _Need(lambda job: f"{job.cpus:g} CPUs", lambda node, job: _allocatable(node, "cpu") >= job.cpus),
-    _Need(lambda job: text_of_size(job.memory), lambda node, job: _allocatable(node, "memory") >= job.memory),
-)
-"""In the order in which a node is refused."""
+    labels = job.kubernetes.node_selector
+    nodes = [node for node in nodes if labels.items() <= node["metadata"].get("labels", {}).items()]
+    if not nodes:
+        return f"the labels {dict(labels)}"
+    nodes = [node for node in nodes if not _stopping(node, job)]
+    if not nodes:
+        return "no taint that it does not tolerate"
+    sizes = {GPU: f"{job.gpus} {GPU}", "cpu": f"{job.cpus:g} CPUs", "memory": text_of_size(job.memory)}
+    for name, text in sizes.items():
+        nodes = [node for node in nodes if allocatable(node, name) >= _sizes(job)[name]]
+        if not nodes:
+            return text
+    return ""
 
 
 def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
@@ -291,13 +286,7 @@ def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list
     firsts = {job.name: (hostname, job) for hostname, job in reversed(tasks)}
     warnings = []
     for hostname, job in firsts.values() if nodes else ():
-        left, unmet = nodes, ""
-        for need in _NEEDS:
-            left = [node for node in left if need.is_met(node, job)]
-            if not left:
-                unmet = need.what(job)
-                break
-        if unmet:
+        if unmet := _unmet(job, nodes):
             names = named([node["metadata"]["name"] for node in nodes], _SHOWN)
             warnings.append(f"no node has {unmet} for {hostname} ({names}): it waits until one is added")
     return warnings

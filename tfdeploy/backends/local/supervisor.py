@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import http.client
 import os
+import resource
 import shlex
 import socket
 import sys
@@ -24,7 +25,6 @@ from ...agent.transport.rpc import socket_path
 from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
 from ...paths import make_private
-from .open_files import allowed_files
 from .paths import Places
 
 if TYPE_CHECKING:  # whoever only observes a cluster lists no processes
@@ -50,6 +50,13 @@ _PAUSE = 0.02
 _PRIVATE_UMASK = 0o077
 _ATTEMPTS = 20
 _DEAD_STATES = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
+
+_OWN_FILES, _FILES_OF_PROGRAM = 48, 3
+"""A supervisord has two pipes and a log for each program. It creates a program with two more pipes, and its own files and those of a
+request are open meanwhile. The controller has less."""
+
+_MOST_FILES = 4096
+"""Enough for the most tasks of a cluster. Each start of a program closes so many numbers of files."""
 
 _CONFIG = """\
 [unix_http_server]
@@ -96,6 +103,22 @@ stdout_logfile_backups = 1
 def environment() -> dict[str, str]:
     """The environment variables that tasks inherit: they find programs and libraries. Variables of Pulumi or a cloud are not passed."""
     return {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)}
+
+
+def needed_files(tasks: int) -> int:
+    """The open files of a supervisord with so many tasks, and with the controller."""
+    return _OWN_FILES + _FILES_OF_PROGRAM * (tasks + 1)
+
+
+def most_tasks(limit: int) -> int:
+    """The most tasks for which so many open files suffice."""
+    return max(0, (limit - _OWN_FILES) // _FILES_OF_PROGRAM - 1)
+
+
+def allowed_files() -> int:
+    """The hard limit of this process, up to what a cluster may need: a supervisord raises its limit so far."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
 
 
 class Faults:

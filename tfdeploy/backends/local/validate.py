@@ -17,9 +17,9 @@ from ...spec.cluster import ClusterSpec
 from ...spec.jobs import DATA_SERVICE
 from ...units import counted, text_of_size
 from ..validate import refuse_requirements, refuse_same_ports, refuse_script
-from .open_files import allowed_files, most_tasks, needed_files
 from .paths import Places
 from .requirements import interpreter_folder
+from .supervisor import allowed_files, most_tasks, needed_files
 
 _TENSORFLOW_MEMORY = 400 * 1024**2
 """What a process of TensorFlow 2.21 uses of its own after `import tensorflow` and one step of a small model."""

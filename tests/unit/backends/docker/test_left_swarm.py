@@ -14,7 +14,7 @@ from tfdeploy.backends import lost_record
 from tfdeploy.backends.docker import left_swarm
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import service_name
-from tfdeploy.backends.docker.swarm.services import TASK_FOLDER
+from tfdeploy.backends.mounts import TASK_FOLDER
 
 CLUSTER = cluster_ref("docker")
 SEGMENT = "spool/a1/stdout.0.log"

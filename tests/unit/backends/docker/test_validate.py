@@ -100,11 +100,11 @@ def test_what_cannot_work_is_refused_and_what_may_not_is_a_warning(args: dict[st
 
 @pytest.mark.parametrize("target", ["/run", "/run/tfdeploy/", "/run/tfdeploy/secrets", "/tmp/tfdeploy", "/"])
 def test_no_mount_hides_what_tfdeploy_needs(target: str) -> None:
-    refuse_targets("m", ["/runs", "/tmp/tfdeploy2", "/data"], containers.RESERVED_FOLDERS)
+    refuse_targets("m", ["/runs", "/tmp/tfdeploy2", "/data"])
     with pytest.raises(SpecError, match=f"m: {target} is reserved for tfdeploy"):
-        refuse_targets("m", ["/data", target], containers.RESERVED_FOLDERS)
+        refuse_targets("m", ["/data", target])
     with pytest.raises(SpecError, match="/data is the target of two mounts"):
-        refuse_targets("m", ["/data", "/data"], containers.RESERVED_FOLDERS)
+        refuse_targets("m", ["/data", "/data"])
 
 
 def test_a_folder_must_exist_where_the_engine_is_on_this_machine(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_whatever_the_text_it_becomes_a_mount_or_is_refused(text: str) -> None:
 )
 def test_two_mounts_may_not_share_a_target(targets: list[str], duplicate: str) -> None:
     with pytest.raises(SpecError, match=f"^m: {duplicate} is the target of two mounts") if duplicate else nullcontext():
-        refuse_targets("m", targets, ())
+        refuse_targets("m", targets)
 
 
 CLUSTER = cluster_ref(home="unix:///nowhere")

@@ -12,6 +12,7 @@ from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import CONTROLLER, RunProps, TaskProps
 from tfdeploy.backends.kubernetes import cleanup, resources
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
+from tfdeploy.backends.kubernetes.controller_client import PodController
 from tfdeploy.backends.kubernetes.drift import repair
 from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
@@ -262,6 +263,24 @@ def test_a_secret_with_other_content_is_no_pod(server: StoredApi) -> None:
     assert OBJECTS.create({**resources.secret(CLUSTER, "token", {"token": "b"})}) is False
     OBJECTS.apply(resources.secret(CLUSTER, "token", {"token": "b"}))
     assert server.item("Secret", name)["data"] == {"token": "Yg=="}
+
+
+def test_only_tasks_that_are_not_listed_are_deleted(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller is no task, and a cluster without it has no run to stop."""
+    made()
+    stops = iter([True])
+    monkeypatch.setattr(PodController, "json", lambda *_: {})
+    monkeypatch.setattr(PodController, "last_known_run", lambda _: None)
+    monkeypatch.setattr(controller_calls, "stop", lambda *_: next(stops))
+    before = {*server.objects}
+    RUNNER.delete_unlisted(CLUSTER, "a-token", ["worker-1"])
+    assert {*server.objects} == before
+    RUNNER.delete_unlisted(CLUSTER, "a-token", [])
+    assert before - {*server.objects} == {OBJECTS.path("Job", WORKER), OBJECTS.path("Secret", WORKER)}
+    assert RUNNER.end_run(CLUSTER)
+    OBJECTS.delete("StatefulSet", CONTROLLERS)
+    assert RUNNER.end_run(CLUSTER)
+    assert not [*stops]
 
 
 def test_an_update_without_a_change_waits_for_no_turn(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import BOX, spec
-from tfdeploy.backends.local.open_files import most_tasks, needed_files
+from tfdeploy.backends.local.supervisor import most_tasks, needed_files
 from tfdeploy.backends.local.validate import crowded_warnings, refuse_few_files
 from tfdeploy.errors import SpecError
 

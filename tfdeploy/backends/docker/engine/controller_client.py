@@ -20,14 +20,14 @@ from ....agent.transport.rpc import CallError, Client
 from ....errors import BackendError, Unreachable
 from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef
-from ...container_controller import ContainerController
+from ...container_runner import ContainerController
 from ...record_copy import RecordCopy
 from ..labels import cluster_filter, service_name
 from ..swarm.confirmed_end import FormerLauncher
 from ..swarm.services import TOKEN_FILE
 from .connection import CALL_SECONDS
 from .engine import Engine
-from .exec import ExecConnection
+from .exec import ExecStream
 
 _CHUNK = 1 << 16
 _TOKEN = re.compile(rb"^%b(\S+)\n" % call_relay.TOKEN_MARK, re.MULTILINE)
@@ -41,12 +41,12 @@ def relay_command(host: str, port: str) -> list[str]:
 class Relay(Client):
     """Calls over one connection, which is opened when it is needed; threads share it."""
 
-    def __init__(self, start: Callable[[], ExecConnection]) -> None:
+    def __init__(self, start: Callable[[], ExecStream]) -> None:
         """`start` runs the command."""
         super().__init__("", "", CALL_SECONDS)
         self._start = start
         self._lock = threading.Lock()
-        self._stream: ExecConnection | None = None
+        self._stream: ExecStream | None = None
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """As that of `Client`, when no other thread calls."""
@@ -76,7 +76,7 @@ class Relay(Client):
 class _Relayed(io.RawIOBase):
     """The part of a socket's interface that `http.client` needs."""
 
-    def __init__(self, stream: ExecConnection) -> None:
+    def __init__(self, stream: ExecStream) -> None:
         self._stream = stream
         self._received = b""
 
@@ -125,7 +125,7 @@ class _Relayed(io.RawIOBase):
 _RELAYS: dict[tuple[str, str], Relay] = {}
 
 
-def shared_relay(engine: str, service: str, start: Callable[[], ExecConnection]) -> Relay:
+def shared_relay(engine: str, service: str, start: Callable[[], ExecStream]) -> Relay:
     """The relay of this process to the controller that is this service on the engine at this address."""
     return _RELAYS.setdefault((engine, service), Relay(start))
 
@@ -154,10 +154,10 @@ class ControllerClient(ContainerController):
         except OSError as error:
             raise Unreachable(f"{self.title} does not respond ({error})") from None
 
-    def _start_relay(self) -> ExecConnection:
+    def _start_relay(self) -> ExecStream:
         container = self._container()
         host, _, port = _address(container).rpartition(":")
-        return ExecConnection(self._engine, container["Id"], relay_command(host, port), timeout=CALL_SECONDS)
+        return ExecStream(self._engine, container["Id"], relay_command(host, port), timeout=CALL_SECONDS)
 
     def container(self) -> str:
         """The id of the controller's running container.

@@ -185,27 +185,21 @@ def engine_errors(action: str) -> Iterator[None]:
         raise BackendError(f"{action}: {error.explanation or error}") from None
 
 
-@contextmanager
-def ignore_conflict() -> Iterator[None]:
-    """Ignore that a service or a node was updated by somebody else, or by the Swarm, since it was read."""
-    try:
-        yield
-    except APIError as error:
-        if _OUT_OF_SEQUENCE not in str(error.explanation):
-            raise
-
-
 def retry_conflicts(action: str, update: Callable[[], bool]) -> None:
-    """Call `update`, which reads something of the Swarm and updates it, until it returns True without a conflict.
+    """Call `update`, which reads something of the Swarm and updates it, until it returns True and nothing else has updated that
+    meanwhile.
 
     Raises:
         BackendError: the engine refuses the update, or there is a conflict every time.
     """
     with engine_errors(action):
         for _ in range(_UPDATE_ATTEMPTS):
-            with ignore_conflict():
+            try:
                 if update():
                     return
+            except APIError as error:
+                if _OUT_OF_SEQUENCE not in str(error.explanation):
+                    raise
             time.sleep(_UPDATE_PAUSE)
     raise BackendError(f"{action}: something else updates it at the same time")
 

@@ -16,7 +16,7 @@ from docker.errors import APIError, NotFound
 
 from ....agent.polling import wait_until
 from ....errors import Unreachable
-from ...terminal import STDOUT, StreamConnection
+from ...terminal import STDOUT, CommandStream
 from .engine import Engine, engine_errors
 
 _CHUNK = 1 << 16
@@ -25,7 +25,7 @@ _UPGRADED = (101, 200)
 _EXIT_TIMEOUT, _EXIT_POLL = 30.0, 0.02
 
 
-class ExecStream:
+class ExecStream(CommandStream):
     """One command that runs in a container."""
 
     def __init__(
@@ -123,7 +123,3 @@ class ExecStream:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-
-
-class ExecConnection(ExecStream, StreamConnection):
-    """A connection to a task through a container in the task's network."""

@@ -54,16 +54,11 @@ def wait_for_former_launcher(
         }
         if not suspects:
             return
-        sentence = _sentence(hostname, suspects)
+        machines = " and ".join(f"{name} is {status}" for name, status in suspects.items())
+        sentence = f"{hostname} is not started: {machines}, and its program may still run there."
         if waited >= _CONFIRMATION_SECONDS:
             raise BackendError(f"{sentence} {' '.join(map(lost_remedy, suspects))} Then run `pulumi up` again")
         if not is_reported:
             print(sentence, flush=True)
             is_reported = True
         time.sleep(_POLL_SECONDS)
-
-
-def _sentence(hostname: str, suspects: Mapping[str, str]) -> str:
-    """Why the user waits."""
-    machines = " and ".join(f"{name} is {status}" for name, status in suspects.items())
-    return f"{hostname} is not started: {machines}, and its program may still run there."

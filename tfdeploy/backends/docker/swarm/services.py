@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict, cast
 
 from ....agent.json_data import JsonData
-from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings
+from ...mounts import RECORD_FOLDER, SECRETS_FOLDER, TASK_FOLDER, TRAIN_DIR_MODE, default_port
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -28,22 +28,13 @@ from ..labels import (
 )
 from ..volumes import Mount, shm, volume
 
-AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
+AGENT_FILE, TOKEN_FILE = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token"
 """Where the Swarm mounts its config and its secrets in a container."""
-
-RECORD_FOLDER = "/tfdeploy/record"
-"""Where the controller's volume is mounted."""
-
-TASK_FOLDER = "/tmp/tfdeploy"
-"""Where a launcher stores its task's files."""
 
 AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
 
 MANAGER_PLACEHOLDER = "{manager}"
 """In the controller's address: the address of the Swarm's manager, where that is known only after the manager was created."""
-
-TASK_PORT, CONTROLLER_PORT = 2222, 2220
-"""On an overlay network every task has its own address, so all of them can use TensorFlow's default port."""
 
 TASK_MODE = {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}}
 """The mode of a task's service. When a node has not responded for 15 s, a Swarm replaces the tasks of services in other modes, and ends
@@ -53,15 +44,9 @@ start the new container of a job beside the old one, so `Swarm` removes the serv
 NO_TASK_MODE = {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}
 """The mode of a task's service that is about to be removed."""
 
-_PORTS = {TENSORBOARD: TENSORBOARD_PORT}
-
 _OVERLAY_SYSCTLS = {"net.ipv4.tcp_retries2": "8"}
 """How often Linux sends unacknowledged data before it ends a connection: about 100 s, the least that RFC 1122 allows (4.2.3.5), in
 place of 15 minutes. TensorFlow's gRPC has no limit of its own, so a ps waits that long for a worker whose machine has vanished."""
-
-_TRAIN_DIR_MODE = "1777"
-"""The controller, as root, creates a run's folder in `train_dir`. The tasks' users write into it. They are those of the images, which
-the controller does not know. Who reaches the folder is decided by the mode of the user's own `train_dir` above it."""
 
 _SECOND = 1_000_000_000
 _RESTART_DELAY = 1 * _SECOND
@@ -141,7 +126,7 @@ def task_service(props: TaskProps) -> Service:
     on_overlay = container.network == OVERLAY
     settings = {
         **launcher_settings(props),
-        "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
+        "port": props["port"] or (default_port(props["job"]) if on_overlay else 0),
         "controller": _controller_address(container, dependencies),
         "token": TOKEN_FILE,
         "folder": TASK_FOLDER,
@@ -176,7 +161,7 @@ def controller_service(props: RunProps) -> Service:
     labels = own_volume_labels(cluster, RECORD_VOLUME)
     record = volume("record", volume_name(cluster, RECORD_VOLUME), RECORD_FOLDER, labels)
     spec = {
-        "Command": [*AGENT_COMMAND, "controller", RECORD_FOLDER, f"{host}:{port}", TOKEN_FILE, _TRAIN_DIR_MODE],
+        "Command": [*AGENT_COMMAND, "controller", RECORD_FOLDER, f"{host}:{port}", TOKEN_FILE, TRAIN_DIR_MODE],
         "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
         "Mounts": [record, *container.mounts],
         "StopGracePeriod": int(_STOP_MARGIN * _SECOND),
