@@ -13,15 +13,15 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2162,
     "tfdeploy/plan": 1798,
-    "tfdeploy/agent": 11379,
+    "tfdeploy/agent": 11358,
     "tfdeploy/backends": 3339,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2970,
     "tfdeploy/backends/ec2": 6939,
-    "tfdeploy/report": 4558,
+    "tfdeploy/report": 4569,
     "tfdeploy/cli": 6587,
-    "tests": 78181,
+    "tests": 78334,
     "bench": 4800,
     "docs": 6613,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49035, 316
+PACKAGE_LINES, PACKAGE_MODULES = 49025, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import TASKS_SUCCEEDED, RunResult, TaskExit
+from tfdeploy.agent.run_state import TASKS_SUCCEEDED, Ended, RunResult
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
 from tfdeploy.report.html.document import Content
 from tfdeploy.report.report import Report
@@ -36,7 +36,7 @@ EVENTS = (
         KILLED,
         "worker-1",
         2,
-        exit=TaskExit(137, "SIGKILL"),
+        exit=Ended(137, "SIGKILL"),
         delay=8.0,
         failures=1,
         max_failures=3,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.components.conftest import Standing
 from tests.tensorflow_env import ONE_THREAD
-from tests.unit.report.test_diagnosis import TASK
+from tests.unit.report.test_diagnosis import failed_task
 from tfdeploy.report.remedies import exit_remedy
 
 KERAS_2 = (
@@ -113,7 +113,7 @@ def test_the_errors_of_the_installed_tensorflow_are_recognized(tmp_path: Path) -
     printed = subprocess.run(command, cwd=tmp_path, env=ONE_THREAD, check=True, stdout=subprocess.PIPE).stdout
     messages = json.loads(printed.splitlines()[-1])
     assert set(messages) == set(expected), "each of them is an error"
-    remedies = {text: exit_remedy(TASK, message.splitlines()) for text, message in messages.items()}
+    remedies = {text: exit_remedy(failed_task(), message.splitlines()) for text, message in messages.items()}
     assert {text: messages[text] for text, remedy in remedies.items() if expected[text] not in remedy} == {}
 
 

@@ -64,7 +64,7 @@ def test_an_end_that_was_not_reported_is_reported_by_the_next_launcher(tmp_path:
         assert task.start().wait() == 0
         report = task.controller.reports[0]
         assert report.exit is not None
-        assert (report.run_id, report.attempt, report.phase, report.exit.exit.code) == ("run", 1, sync.EXITED, 0)
+        assert (report.run_id, report.attempt, report.phase, report.exit.code) == ("run", 1, sync.EXITED, 0)
         assert task.controller.logs_at_exit == b"the end\n"
         assert report.exit.age > 0
         assert len(starts(tmp_path)) == 1
@@ -114,7 +114,7 @@ def test_a_program_without_lease_is_left_alone(tmp_path: Path) -> None:
         task.controller.is_silent = False
         report = task.until_report(lambda report: report.exit, "the end")
         assert report.exit is not None
-        assert (report.exit.exit.code, report.exit.cause) == (0, "")
+        assert (report.exit.code, report.exit.cause) == (0, "")
 
 
 def test_a_program_that_was_started_again_without_the_controller_is_reported_by_the_next_launcher(
@@ -137,8 +137,8 @@ def test_a_program_that_was_started_again_without_the_controller_is_reported_by_
         assert task.start().wait() == 0
         report = task.controller.reports[0]
         assert (report.run_id, report.attempt, report.phase, report.exit) == ("run", 2, sync.IDLE, None)
-        assert [(ended.attempt, ended.exit.exit.signal) for ended in report.restarted] == [(1, "SIGKILL")]
-        assert report.restarted[0].exit.age > AWAY_SECONDS - 1
+        assert [(ended.attempt, ended.signal) for ended in report.restarted] == [(1, "SIGKILL")]
+        assert report.restarted[0].age > AWAY_SECONDS - 1
         assert not (task.folder / "exit.json").exists()
 
 
@@ -172,7 +172,7 @@ def test_a_full_disk_neither_blocks_nor_ends_the_program_and_what_is_dropped_is_
         assert stored.endswith((b"x\nthe end\n", b"xthe end\n"))
         assert len(stored) + report.dropped_bytes == LINES * 100 + len("the end\n")
         assert report.exit is not None
-        assert report.exit.exit.code == 0
+        assert report.exit.code == 0
 
 
 def archive(files: dict[str, str]) -> bytes:

@@ -11,8 +11,8 @@ from tfdeploy.agent.control import controller_absence, elastic, reconcile, until
 from tfdeploy.agent.control.restart_policy import restart_delay
 from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
-from tfdeploy.agent.sync import EndedAttempt, ExitReport, LauncherReport, Order
+from tfdeploy.agent.run_state import FINAL, Ended, RunState
+from tfdeploy.agent.sync import LauncherReport, Order
 from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.report.events import result_text, task_detail
 
@@ -50,12 +50,12 @@ class Launcher:
         self.running = False
         self.started = 0.0
         self.address_book: list[TaskAddress] = []
-        self.exit: ExitReport | None = None
+        self.exit: Ended | None = None
         self.ended = False
         self.is_listening = False
         self.last: Order | None = None
         """The last order that it may follow while the controller is away."""
-        self.restarted: list[EndedAttempt] = []
+        self.restarted: list[Ended] = []
         self.begun: list[tuple[str, int]] = []
         """Run and attempt of each start of the program in the launcher's folder."""
 
@@ -67,7 +67,7 @@ class Launcher:
     def report(self, now: float | None = None) -> LauncherReport:
         """What it reports; `now` is for the ages of what has ended."""
 
-        def aged(end: ExitReport) -> ExitReport:
+        def aged(end: Ended) -> Ended:
             return replace(end, age=now - end.at if now else 0.0)
 
         return LauncherReport(
@@ -84,7 +84,7 @@ class Launcher:
             phase=sync.EXITED if self.exit else sync.RUNNING if self.running else sync.IDLE,
             started=self.started,
             exit=self.exit and aged(self.exit),
-            restarted=[replace(ended, exit=aged(ended.exit)) for ended in self.restarted],
+            restarted=[aged(ended) for ended in self.restarted],
             generation=self.generation,
             is_listening=self.is_listening and self.running,
             running_seconds=now - self.started if now and self.running else 0.0,
@@ -92,7 +92,7 @@ class Launcher:
 
     def end_child(self, code: int, now: float, signal: str = "", oom: bool = False, cause: str = "") -> None:
         self.running = False
-        self.exit = ExitReport(TaskExit(code, signal, oom), now, cause, ran_seconds=now - self.started)
+        self.exit = Ended(code, signal, oom, at=now, cause=cause, attempt=self.attempt, ran_seconds=now - self.started)
 
     def obey(self, order: Order, now: float) -> None:
         order = Order.from_dict(json.loads(json.dumps(order.to_dict())))
@@ -130,7 +130,7 @@ class Launcher:
         """The controller is away, and it follows the last order."""
         assert self.last is not None
         assert self.exit is not None
-        self.restarted = [*self.restarted, EndedAttempt(self.attempt, self.exit)]
+        self.restarted = [*self.restarted, self.exit]
         self._begin(self.attempt + 1, now)
         self.last = replace(self.last, attempt=self.attempt, failures=self.last.failures + 1)
 
@@ -207,7 +207,7 @@ class World:
         launcher.end_child(code, self.now, signal)
         order = launcher.last
         policy = order.restart if order and order.attempt == launcher.attempt else None
-        delay = restart_delay(policy, order.failures, TaskExit(code, signal)) if order and policy else None
+        delay = restart_delay(policy, order.failures, Ended(code, signal)) if order and policy else None
         if delay is not None:
             self.now += delay
             launcher.begin_again(self.now)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import List, Optional
 
 from .json_data import SparseJsonData
-from .run_state import RunResult, TaskExit
+from .run_state import Ended, RunResult
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
 RECORD_RESTORED = "record_restored"
@@ -50,7 +50,7 @@ class Event(SparseJsonData):
     attempt: int = 0
     reason: str = ""
     """The words of another program, such as the engine's, or one of the constants of `run_state`."""
-    exit: Optional[TaskExit] = None
+    exit: Optional[Ended] = None
     delay: float = 0.0
     """Seconds until a restart, or of a wait, or since the last step."""
     failures: int = 0

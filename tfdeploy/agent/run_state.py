@@ -48,14 +48,36 @@ UNTIL, BUDGET, MOVED = "until", "budget", "moved"
 
 
 @dataclass(frozen=True)
-class TaskExit(JsonData):
-    """How a task's program ended."""
+class Ended(JsonData):
+    """How a task's program ended: as its launcher has seen it, and as states, events and results have it."""
 
     code: int
     """128 + n for signal n."""
     signal: str = ""
     """The signal's name."""
     out_of_memory: bool = False
+    cause: str = ""
+    """Why the launcher ended it; empty when it ended by itself."""
+    notice: str = ""
+    """Why the launcher was interrupted: the machine is about to be shut down."""
+    attempt: int = 0
+    at: float = 0.0
+    """In seconds since 1970, by the clock of its machine."""
+    ran_seconds: float = 0.0
+    """How long it ran, by a clock that does not step."""
+    age: float = 0.0
+    """Seconds from the end to the report, by a clock that does not step; -1 where the launcher did not see the end itself."""
+    killed: List[str] = field(default_factory=list)
+    """After a success: the command lines of processes that the program had left behind and that its launcher has killed."""
+    unstored: List[str] = field(default_factory=list)
+    """After a success: models and checkpoints that the program has written into its working directory."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Ended":
+        """From JSON. A launcher of the version before, which an update replaces, has a part of it in an `exit` of its own."""
+        outer = dict(data)
+        inner = outer.pop("exit", None)
+        return cls.from_dict({**outer, **inner}) if inner else super().from_dict(outer)
 
     @property
     def state(self) -> str:
@@ -96,9 +118,8 @@ class TaskState(JsonData):
     port: int = 0
     ready: bool = False
     """The launcher has the run's code and a port."""
-    exit_code: Optional[int] = None
-    signal: str = ""
-    out_of_memory: bool = False
+    end: Optional[Ended] = None
+    """How its program ended last; None while it runs, and where it was stopped."""
     created: float = 0.0
     started: float = 0.0
     ended: float = 0.0
@@ -132,10 +153,6 @@ class TaskState(JsonData):
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
-    killed: List[str] = field(default_factory=list)
-    unstored: List[str] = field(default_factory=list)
-    """Of its last end, as `ExitReport` has them."""
-
     @property
     def is_auxiliary(self) -> bool:
         """Whether it is not part of the training: not in the start barrier, not in the result, and not stopped by the result."""
@@ -147,9 +164,14 @@ class TaskState(JsonData):
         return f"{self.host}:{self.port}"
 
     @property
-    def exit(self) -> Optional[TaskExit]:
-        """How its program ended last."""
-        return None if self.exit_code is None else TaskExit(self.exit_code, self.signal, self.out_of_memory)
+    def exit_code(self) -> Optional[int]:
+        """With which its program ended last."""
+        return self.end.code if self.end else None
+
+    @property
+    def signal(self) -> str:
+        """The name of the signal that killed its program; empty for none."""
+        return self.end.signal if self.end else ""
 
 
 UPLOAD_WAITS, UPLOADING, UPLOADED, UPLOAD_LOST, UPLOAD_GIVEN_UP = "waits", "uploading", "uploaded", "lost", "given_up"
@@ -193,7 +215,7 @@ class RunResult(JsonData):
     at: float
     tasks: List[str] = field(default_factory=list)
     """The hostnames that decided it."""
-    exit: Optional[TaskExit] = None
+    exit: Optional[Ended] = None
     """How the task ended that failed."""
     seconds: float = 0.0
     """How long the start barrier waited, or the time limit of the run."""

@@ -5,7 +5,7 @@ from typing import List, Optional
 
 from .json_data import JsonData, SparseJsonData
 from .run_spec import RestartPolicy, RunSpec
-from .run_state import TaskExit
+from .run_state import Ended
 from .task_command import TaskAddress
 
 IDLE, RUNNING, EXITED = "idle", "running", "exited"
@@ -17,34 +17,6 @@ stop it and exit; nothing, because there is no run yet."""
 
 STOPPED, REPLACED, INTERRUPTED = "stopped", "replaced", "interrupted"
 """Why a launcher ended its program: by an order, for another attempt, because it received a signal itself."""
-
-
-@dataclass(frozen=True)
-class ExitReport(JsonData):
-    """How the program of a launcher ended."""
-
-    exit: TaskExit
-    at: float
-    cause: str = ""
-    """Why the launcher ended it; empty when it ended by itself."""
-    notice: str = ""
-    """Why the launcher was interrupted: the machine is about to be shut down."""
-    ran_seconds: float = 0.0
-    """How long it ran, by a clock that does not step."""
-    age: float = 0.0
-    """Seconds from the end to this report, by a clock that does not step; -1 where the launcher did not see the end itself."""
-    killed: List[str] = field(default_factory=list)
-    """After a success: the command lines of processes that the program had left behind and that its launcher has killed."""
-    unstored: List[str] = field(default_factory=list)
-    """After a success: models and checkpoints that the program has written into its working directory."""
-
-
-@dataclass(frozen=True)
-class EndedAttempt(JsonData):
-    """An attempt that has ended."""
-
-    attempt: int
-    exit: ExitReport
 
 
 @dataclass(frozen=True)
@@ -72,7 +44,7 @@ class LauncherReport(SparseJsonData):
     started: float = 0.0
     running_seconds: float = 0.0
     """How long its program has run, by a clock that does not step; 0 while none runs."""
-    exit: Optional[ExitReport] = None
+    exit: Optional[Ended] = None
     problem: str = ""
     """Why it cannot prepare the run or start the program, although it tries again; empty when nothing is wrong."""
     dropped_bytes: int = 0
@@ -84,7 +56,7 @@ class LauncherReport(SparseJsonData):
     """It uploads artifacts when an order asks for it."""
     is_listening: bool = False
     """The program of a service listens at the task's port."""
-    restarted: List[EndedAttempt] = field(default_factory=list)
+    restarted: List[Ended] = field(default_factory=list)
     """While the controller was away, these attempts have ended, and the launcher itself has begun the one after each."""
 
 

@@ -213,7 +213,7 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
         if task.state == states.RESTARTING:
             failure = failure_of(task, facts.sight)
             when = restart_text(task.restart_delay, task.failures, task.max_failures)
-            text = f"{hostname} ended ({exit_text(task.exit)}) and restarts {when}."
+            text = f"{hostname} ended ({exit_text(task.end)}) and restarts {when}."
             yield Finding(hostname, text, failure.remedy, failure.lines)
         elif task.state in states.DEAD:
             yield _failed_task(facts, task)

@@ -8,7 +8,7 @@ from ..agent import events
 from ..agent import run_state as states
 from ..agent.events import Event
 from ..agent.record import stored_artifact as artifacts
-from ..agent.run_state import ReachedMetric, RunResult, TaskExit, TaskState
+from ..agent.run_state import Ended, ReachedMetric, RunResult, TaskState
 from ..units import dollars, moment, named, text_of_number, text_of_seconds, text_of_size
 
 _NAMED = 3
@@ -40,7 +40,7 @@ def reason_text(reason: str) -> str:
     return REASONS.get(reason, reason)
 
 
-def exit_text(exit_: TaskExit | None) -> str:
+def exit_text(exit_: Ended | None) -> str:
     """How a program ended: `exit 3`, `SIGKILL`, `out of memory`."""
     if exit_ is None:
         return ""
@@ -92,7 +92,7 @@ def task_detail(task: TaskState) -> str:
     if task.state == states.WAITING:
         return task.waiting_for
     if task.state == states.RESTARTING:
-        return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.exit)}"
+        return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.end)}"
     return task.reason
 
 
@@ -182,8 +182,11 @@ def sentence(event: Event) -> str:
 def document(event: Event) -> dict[str, Any]:
     """An event for `--json`: its data, and its sentence."""
     data = event.to_dict()
+    if event.exit is not None:
+        data["exit"] = _exit_document(event.exit)
     if event.result is not None:
-        data["result"] = {**asdict(event.result), "reason": result_text(event.result)}
+        own = {"exit": event.result.exit and _exit_document(event.result.exit), "reason": result_text(event.result)}
+        data["result"] = {**asdict(event.result), **own}
     required = {
         "at": event.at,
         "kind": event.kind,
@@ -192,6 +195,10 @@ def document(event: Event) -> dict[str, Any]:
         "reason": event.reason,
     }
     return {**required, **data, "sentence": sentence(event)}
+
+
+def _exit_document(end: Ended) -> dict[str, Any]:
+    return {"code": end.code, "signal": end.signal, "out_of_memory": end.out_of_memory}
 
 
 def with_waits(happened: Iterable[Event]) -> list[Event]:

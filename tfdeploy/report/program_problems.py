@@ -232,13 +232,15 @@ def lost_with_success(observed: ObservedState) -> list[Finding]:
     run, findings = observed.view.run_state, list[Finding]()
     if run is None or run.result is None or run.result.state != SUCCEEDED:
         return findings
-    killed = [task for task in run.training_tasks if task.killed]
+    ended = [(task, task.end) for task in run.training_tasks if task.end]
+    killed = [task for task, end in ended if end.killed]
     if killed:
-        text = f"{_names(killed)} left processes behind, which were killed: {', '.join(killed[0].killed)}."
+        commands = next(end.killed for _, end in ended if end.killed)
+        text = f"{_names(killed)} left processes behind, which were killed: {', '.join(commands)}."
         findings.append(Finding("", text, "Use `exec`, or no `&`: a command ends with its first process."))
-    unstored = [task for task in run.training_tasks if task.unstored]
+    unstored = [task for task, end in ended if end.unstored]
     if unstored:
-        files = ", ".join(unstored[0].unstored)
+        files = ", ".join(next(end.unstored for _, end in ended if end.unstored))
         text = f"{_names(unstored)} wrote {files} to the working directory, which is not stored: it will be deleted."
         findings.append(Finding("", text, "Let the program save models to the folder in `TFDEPLOY_TRAIN_DIR`."))
     if observed.view.unprinted:
@@ -342,7 +344,7 @@ def _not_evaluated(run: RunState) -> list[Finding]:
     for task in [task for task in run.training_tasks if task.job == EVALUATOR]:
         is_late = run.spec.evaluator_timeout > 0 and _ran_too_long(run, task)
         if run.result is not None and task.since >= run.result.at and (task.state in DEAD or is_late):
-            how = "still ran at the end of its `evaluator_timeout`" if is_late else f"failed ({exit_text(task.exit)})"
+            how = "still ran at the end of its `evaluator_timeout`" if is_late else f"failed ({exit_text(task.end)})"
             text = f"{task.hostname} {how}: the last checkpoint may not be evaluated."
             findings.append(Finding(task.hostname, text, f"Its output: `tfdeploy logs {task.hostname}`.", wrong=False))
     return findings

@@ -242,7 +242,7 @@ def engine_remedy(reason: str, job: str) -> str:
 
 def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
     """What to do about a task that failed, by how it ended and its last lines."""
-    if task.out_of_memory:
+    if task.end and task.end.out_of_memory:
         return f"Raise the limit by `jobs={{{task.job!r}: {{'memory': …}}}}`, or use smaller batches."
     remedy = _remedy(_PROGRAM_REMEDIES, "\n".join(lines), task.job)
     if remedy:

@@ -138,7 +138,7 @@ def outcome_of(state: RunState, metrics: Mapping[str, str | None], is_current: b
         ended=ended,
         result=result.state if result else "running" if is_current else UNFINISHED,
         reason=result_text(result) if result else "",
-        has_warnings=any(task.killed or task.unstored for task in state.training_tasks),
+        has_warnings=any(task.end.killed or task.end.unstored for task in state.training_tasks if task.end),
         tasks=task_counts(state),
         metrics=metrics,
     )

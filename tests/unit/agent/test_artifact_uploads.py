@@ -26,11 +26,11 @@ from tfdeploy.agent.run_state import (
     UPLOAD_WAITS,
     UPLOADED,
     UPLOADING,
+    Ended,
     MachineUpload,
     RunState,
-    TaskExit,
 )
-from tfdeploy.agent.sync import EXITED, ExitReport, LauncherReport, Order
+from tfdeploy.agent.sync import EXITED, LauncherReport, Order
 
 
 def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
@@ -63,7 +63,7 @@ def test_a_launcher_that_was_ordered_to_exit_is_not_chosen_although_its_program_
 
     for name in (*run.tasks, *run.tasks):
         report(name, phase=sync.RUNNING, started=NOW)
-    end = ExitReport(TaskExit(0), NOW)
+    end = Ended(0, at=NOW)
     assert report("worker-1", phase=EXITED, exit=replace(end, age=0.003)) == Order(sync.END, generation=1, poll=0.2)
     assert report("worker-0", phase=EXITED, exit=replace(end, age=0.206)).upload
 
@@ -87,7 +87,7 @@ def test_a_stopped_run_is_uploaded() -> None:
     cluster = Cluster(spec("worker-0"))
     reconcile.stop_run(cluster.run, cluster.now)
     assert cluster.report("worker-0").action == sync.STOP
-    exit_ = ExitReport(TaskExit(143, "SIGTERM"), cluster.now, sync.STOPPED)
+    exit_ = Ended(143, "SIGTERM", at=cluster.now, cause=sync.STOPPED)
     assert cluster.report("worker-0", phase=EXITED, exit=exit_).upload
 
 
@@ -178,7 +178,7 @@ def test_what_a_machine_had_begun_may_be_sent_by_others_when_it_took_too_long(tm
 def test_a_lost_launcher_is_replaced_by_another_one_of_its_machine() -> None:
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"))
     reconcile.stop_run(cluster.run, cluster.now)
-    exit_ = ExitReport(TaskExit(143, "SIGTERM"), cluster.now, sync.STOPPED)
+    exit_ = Ended(143, "SIGTERM", at=cluster.now, cause=sync.STOPPED)
     cluster.report("worker-0", phase=EXITED, exit=exit_)
     assert cluster.report("worker-1", phase=EXITED, exit=exit_).upload
     cluster.run.tasks["worker-0"].exits = False
@@ -274,7 +274,7 @@ def test_a_machine_that_trains_again_uploads_again() -> None:
 
 
 def interrupted(cluster: Cluster, hostname: str, notice: str) -> Order:
-    exit_ = ExitReport(TaskExit(143), cluster.now, sync.INTERRUPTED, notice)
+    exit_ = Ended(143, at=cluster.now, cause=sync.INTERRUPTED, notice=notice)
     return cluster.report(hostname, phase=EXITED, exit=exit_)
 
 

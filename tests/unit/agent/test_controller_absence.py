@@ -22,8 +22,8 @@ from tfdeploy.agent.launch.last_order import AWAY_SECONDS, MAX_RESTARTS, LastOrd
 from tfdeploy.agent.launch.program import Program
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RestartPolicy
-from tfdeploy.agent.run_state import RunState, TaskExit
-from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, ExitReport, Order
+from tfdeploy.agent.run_state import Ended, RunState
+from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, LauncherReport, Order
 from tfdeploy.agent.task_command import TaskAddress
 
 HOUR = 3_600.0
@@ -343,8 +343,9 @@ class Away:
 
     def end(self, attempt: int, code: int = 137, cause: str = "") -> None:
         """An attempt ends now."""
-        signal = "SIGKILL" if code > 128 else ""
-        self.program.fail("run", attempt, TaskExit(code, signal), cause)
+        self.program.fail("run", attempt, code, cause)
+        assert self.program.exit is not None
+        self.program.exit = replace(self.program.exit, signal="SIGKILL" if code > 128 else "")
 
     def follow(self, seconds: float = AWAY_SECONDS) -> int:
         """The attempt that is begun after so many seconds without a response; 0 for none."""
@@ -363,7 +364,7 @@ def test_a_failed_program_starts_again_when_the_controller_has_been_silent_for_a
     assert away.follow(AWAY_SECONDS - 0.1) == 0
     assert away.follow(0.1) == 2
     assert away.follow(0.0) == 2, "as long as it could not be started"
-    assert [ended.attempt for ended in away.program.restarted] == [1]
+    assert [end.attempt for end, _ in away.program.restarted] == [1]
 
 
 def test_the_back_off_grows_and_the_maximum_holds_without_a_controller(away: Away) -> None:
@@ -420,6 +421,15 @@ def test_a_launcher_reports_a_limited_number_of_ends(tmp_path: Path, monkeypatch
     assert away.follow(300) == 0
 
 
+def test_the_end_that_a_launcher_of_the_version_before_reports_is_read() -> None:
+    killed = {"exit": {"code": 137, "signal": "SIGKILL", "out_of_memory": False}, "at": 8.0, "ran_seconds": 2.0}
+    last = {"exit": {"code": 3, "signal": "", "out_of_memory": False}, "at": 9.0, "cause": "stopped"}
+    report = {"hostname": "worker-0", "instance": "a", "exit": last, "restarted": [{"attempt": 2, "exit": killed}]}
+    read = LauncherReport.from_dict(report)
+    assert read.exit == Ended(3, cause="stopped", at=9.0)
+    assert read.restarted == [Ended(137, "SIGKILL", attempt=2, at=8.0, ran_seconds=2.0)]
+
+
 def test_the_next_launcher_reads_an_end_without_an_attempt_and_an_attempt_without_an_end(tmp_path: Path) -> None:
     (tmp_path / "exit.json").write_text(
         json.dumps(
@@ -430,10 +440,10 @@ def test_the_next_launcher_reads_an_end_without_an_attempt_and_an_attempt_withou
                 "started": 1.0,
                 "ended_at": 5.0,
                 "boot": "another",
-                "exit": ExitReport(TaskExit(3), 9.0).to_dict(),
+                "exit": Ended(3, at=9.0).to_dict(),
             }
         )
     )
     read = Program(tmp_path)
     assert read.exit
-    assert (read.attempt, read.exit.exit.code, read.restarted) == (2, 3, [])
+    assert (read.attempt, read.exit.code, read.restarted) == (2, 3, [])

@@ -21,8 +21,8 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState, TaskExit
-from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
+from tfdeploy.agent.run_state import Ended, RunState
+from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, LauncherReport, Order
 from tfdeploy.agent.transport import rpc
 from tfdeploy.agent.transport.rpc import TOKEN_HEADER, CallError, task_token
 
@@ -352,9 +352,7 @@ def at_its_time_limit(target: Controller, launcher: Launcher) -> None:
 def failed_elsewhere(target: Controller, launcher: Launcher) -> None:
     other = Launcher("worker-1")
     other.instance = target._run.tasks["worker-1"].instance if target._run else ""
-    target.sync(
-        replace(other.report(), run_id=launcher.run, attempt=1, phase="exited", exit=ExitReport(TaskExit(1), 1.0))
-    )
+    target.sync(replace(other.report(), run_id=launcher.run, attempt=1, phase="exited", exit=Ended(1, at=1.0)))
 
 
 @pytest.mark.parametrize("end", [stopped_by_user, removed, over_its_budget, at_its_time_limit, failed_elsewhere])

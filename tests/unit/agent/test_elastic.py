@@ -9,8 +9,7 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import elastic, move
 from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
-from tfdeploy.agent.run_state import TaskExit
-from tfdeploy.agent.sync import ExitReport
+from tfdeploy.agent.run_state import Ended
 from tfdeploy.agent.task_command import placeholders
 
 ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
@@ -271,7 +270,7 @@ def test_a_worker_that_fails_before_the_first_start_is_left_out() -> None:
     """Its launcher finds the port taken that the user has chosen."""
     made = World(ps=1, workers=2, jobs={"worker": {"port": 5000}}, restart={"maximum": 0}, **ELASTIC)
     made.come("ps-0")
-    failed = ExitReport(TaskExit(1), made.now)
+    failed = Ended(1, at=made.now)
     report = replace(Launcher("worker-1").report(), run_id=made.job.spec.id, attempt=1, phase=sync.EXITED, exit=failed)
     made.take(report)
     made.come("worker-0", port=5000)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.unit.cases import plan
 from tfdeploy.agent.control import move, reconcile
-from tfdeploy.agent.control.restart_policy import set_exit
 from tfdeploy.agent.events import STOP_REQUESTED
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunJob, TaskSpec
@@ -19,9 +18,9 @@ from tfdeploy.agent.run_state import (
     STOPPED,
     TENSORBOARD,
     TO_MOVE,
+    Ended,
     MachineUpload,
     RunState,
-    TaskExit,
     continues,
 )
 
@@ -40,7 +39,7 @@ def stopped_run() -> RunState:
     reconcile.stop_run(run, 10.0, to_move=True)
     for task in run.tasks.values():
         task.state, task.ended = STOPPED, 11.0
-    set_exit(run.tasks["worker-0"], TaskExit(143, "SIGTERM"))
+    run.tasks["worker-0"].end = Ended(143, "SIGTERM")
     run.uploads = {"laptop": MachineUpload("worker-0", 11.0)}
     return run
 
@@ -89,7 +88,7 @@ def test_tasks_begin_again_with_the_next_attempt() -> None:
     assert [(task.state, task.attempt) for task in run.tasks.values()] == [(STARTING, 4), (STARTING, 4), (SCHEDULED, 1)]
     for task in run.tasks.values():
         assert (task.machine, task.host, task.port, task.ready, task.seen) == ("", "", 0, False, 0.0)
-        assert (task.failures, task.losses, task.exit) == (0, 0, None)
+        assert (task.failures, task.losses, task.end) == (0, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.waiting import until
 from tfdeploy.agent.launch import process as module
 from tfdeploy.agent.launch.process import Child, boot_id, kill_leftovers
 from tfdeploy.agent.launch.processes import CLUSTER_MARK, MARK
-from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.run_state import Ended
 from tfdeploy.backends.zipapp import application
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -188,7 +188,7 @@ def test_each_signal_that_ends_a_program_has_a_name(tmp_path: Path, number: int,
     until(lambda: b"time.sleep" in Path(f"/proc/{made.process.pid}/cmdline").read_bytes(), "the program runs")
     made.signal(number)
     until(lambda: made.end() is not None, "it has ended")
-    assert made.end() == TaskExit(128 + number, name)
+    assert made.end() == Ended(128 + number, name)
 
 
 def test_every_signal_has_a_name() -> None:

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.agent.task_command import TaskAddress
 
 ANY = {"maximum": 3, "backoff": "1s", "on": ["any"]}
@@ -303,7 +302,9 @@ def test_after_the_last_restart_the_task_has_failed() -> None:
         job.exit("worker-0", 3)
         job.wait(300)
     assert job.happened()[-2:] == [(events.TASK_FAILED, "worker-0"), (events.RUN_ENDED, "")]
-    assert job.events[-2].exit == TaskExit(3)
+    end = job.events[-2].exit
+    assert end is not None
+    assert (end.code, end.attempt) == (3, 3)
     assert job.verdict() == "failed: worker-0 failed (exit 3)"
     assert job.job.tasks["worker-0"].attempt == 3
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState, TaskExit
-from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
+from tfdeploy.agent.run_state import Ended, RunState
+from tfdeploy.agent.sync import EXITED, RUNNING, LauncherReport, Order
 
 NOW = 1000.0
 
@@ -54,4 +54,4 @@ class Cluster:
 
     def end(self, hostname: str, code: int = 0) -> Order:
         """The program of a task ends."""
-        return self.report(hostname, phase=EXITED, exit=ExitReport(TaskExit(code), self.now))
+        return self.report(hostname, phase=EXITED, exit=Ended(code, at=self.now))

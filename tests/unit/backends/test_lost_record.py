@@ -14,8 +14,7 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.record.log_lines import STDOUT, Log, entry
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import INTERRUPTED, RUNNING, SUCCEEDED, RunState, TaskExit, TaskState
-from tfdeploy.agent.sync import ExitReport
+from tfdeploy.agent.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, RunState, TaskState
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.record_copy import RecordCopy, RecordLost
 from tfdeploy.errors import BackendError
@@ -87,7 +86,7 @@ def test_a_record_that_cannot_be_restored_is_an_error_and_no_other_run_begins(
     assert lost_record.restore(served.client(), CLUSTER, SECONDS)
 
 
-def left(folder: Path, attempt: int, exit_: ExitReport | None, begin: int = 7) -> None:
+def left(folder: Path, attempt: int, exit_: Ended | None, begin: int = 7) -> None:
     """The folder of a launcher that has not reported the end of its program, nor what it printed after 'step 1'."""
     log, text = Log(folder / "spool" / SPEC.id), b"step 2\n"
     log.streams["stdout"].put(begin, text)
@@ -100,16 +99,16 @@ def left(folder: Path, attempt: int, exit_: ExitReport | None, begin: int = 7) -
 @pytest.mark.parametrize(
     ("attempt", "exit_", "state", "next_attempt"),
     [
-        (2, ExitReport(TaskExit(0), 5.0), SUCCEEDED, 2),
-        (3, ExitReport(TaskExit(0), 5.0), SUCCEEDED, 3),
-        (2, ExitReport(TaskExit(143), 5.0, INTERRUPTED), INTERRUPTED, 3),
-        (1, ExitReport(TaskExit(0), 5.0), RUNNING, 2),
+        (2, Ended(0, at=5.0), SUCCEEDED, 2),
+        (3, Ended(0, at=5.0), SUCCEEDED, 3),
+        (2, Ended(143, at=5.0, cause=INTERRUPTED), INTERRUPTED, 3),
+        (1, Ended(0, at=5.0), RUNNING, 2),
         (2, None, RUNNING, 2),
     ],
     ids=["succeeded", "the copy is older", "stopped", "an earlier attempt", "it has not run"],
 )
 def test_what_a_stopped_launcher_has_stored_is_in_the_copy(
-    copy: Record, tmp_path: Path, attempt: int, exit_: ExitReport | None, state: str, next_attempt: int
+    copy: Record, tmp_path: Path, attempt: int, exit_: Ended | None, state: str, next_attempt: int
 ) -> None:
     left(tmp_path / "left", attempt, exit_)
     for _ in range(2):  # an update that was interrupted is repeated

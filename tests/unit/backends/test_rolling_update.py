@@ -15,7 +15,7 @@ from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.control.until_metrics import LoggedValue
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.run_state import Ended, RunResult, RunState
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
@@ -231,7 +231,7 @@ def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) 
         replace_worker([with_task(**OLD), last], rejected)
 
 
-FAILED = {**OLD, "instance": "new", "state": "restarting", "exit_code": 3}
+FAILED = {**OLD, "instance": "new", "state": "restarting", "end": Ended(3)}
 
 
 def test_a_program_that_another_run_replaces_next_need_not_run_with_the_new_settings() -> None:
@@ -297,7 +297,7 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
 
 def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:
     with pytest.raises(BackendError, match=r": scheduled$"):
-        replace_worker([with_task(**OLD, exit_code=3)], EngineTask(True, "", "scheduled"))
+        replace_worker([with_task(**OLD, end=Ended(3))], EngineTask(True, "", "scheduled"))
     with pytest.raises(BackendError, match=r": it was removed$"):
         replace_worker([with_task(**OLD)])
 

@@ -10,7 +10,7 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, read, si
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import TaskState
+from tfdeploy.agent.run_state import Ended, TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain, trouble_of
@@ -211,7 +211,9 @@ def test_an_evaluator_ran_too_long_at_the_end_of_its_time_alone(timeout: float, 
     assert any("`evaluator_timeout`" in one.text for one in why(sight(made))) == is_late
 
 
-TASK = TaskState("ps-0", "ps", 0, state="failed", exit_code=1)
+def failed_task(exit_code: int = 1, signal: str = "", out_of_memory: bool = False, state: str = "failed") -> TaskState:
+    """A task whose program ended so."""
+    return TaskState("ps-0", "ps", 0, state=state, end=Ended(exit_code, signal, out_of_memory))
 
 
 ENDS: list[tuple[dict[str, Any], str, str]] = [
@@ -250,7 +252,7 @@ ENDS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("task", "line", "word"), ENDS)
 def test_ends_have_remedies(task: dict[str, Any], line: str, word: str) -> None:
-    assert word in exit_remedy(replace(TASK, **task), [line])
+    assert word in exit_remedy(failed_task(**task), [line])
 
 
 @pytest.mark.parametrize(

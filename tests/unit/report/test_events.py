@@ -8,7 +8,7 @@ from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.record import stored_artifact
-from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, ReachedMetric, RunResult, TaskExit
+from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, Ended, ReachedMetric, RunResult
 from tfdeploy.report.events import (
     REASONS,
     describe,
@@ -31,7 +31,7 @@ def registered(*hostnames: str) -> list[Event]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_a_sentence(kind: str) -> None:
-    event = Event(kind, 1.0, "worker-0", state="pulling", result=RESULT, exit=TaskExit(3))
+    event = Event(kind, 1.0, "worker-0", state="pulling", result=RESULT, exit=Ended(3))
     assert describe(event)[0]
     assert document(event)["sentence"] == sentence(event)
     assert Event.from_dict(event.to_dict()) == event
@@ -40,13 +40,13 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
 @pytest.mark.parametrize(
     ("exit_", "text"),
     [
-        (TaskExit(3), "exit 3"),
-        (TaskExit(137, "SIGKILL"), "SIGKILL"),
-        (TaskExit(137, "SIGKILL", True), "out of memory"),
+        (Ended(3), "exit 3"),
+        (Ended(137, "SIGKILL"), "SIGKILL"),
+        (Ended(137, "SIGKILL", True), "out of memory"),
         (None, ""),
     ],
 )
-def test_an_exit_has_a_text(exit_: TaskExit | None, text: str) -> None:
+def test_an_exit_has_a_text(exit_: Ended | None, text: str) -> None:
     assert exit_text(exit_) == text
 
 
@@ -63,7 +63,7 @@ def test_a_value_differs_from_the_threshold_that_it_passed(value: float, thresho
 
 
 def test_the_data_of_an_event_is_in_its_document() -> None:
-    event = Event(events.TASK_RESTARTING, 1.0, "worker-0", 2, exit=TaskExit(3), delay=8.0, failures=1, max_failures=3)
+    event = Event(events.TASK_RESTARTING, 1.0, "worker-0", 2, exit=Ended(3), delay=8.0, failures=1, max_failures=3)
     assert document(event) == {
         "at": 1.0,
         "kind": "task_restarting",

@@ -15,7 +15,7 @@ from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob, RunSpec
-from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
+from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, Ended, MachineUpload, RunState, TaskState
 from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
@@ -99,12 +99,12 @@ def worker(**fields: Any) -> TaskState:
         ({"state": "starting"}, "starting"),
         ({"state": "waiting", "waiting_for": "ps-0"}, "waiting for ps-0"),
         ({"state": "running"}, "running"),
-        ({"state": "succeeded", "exit_code": 0}, "succeeded"),
-        ({"state": "failed", "exit_code": 3}, "failed (exit 3)"),
-        ({"state": "killed", "exit_code": 137, "signal": "SIGKILL"}, "killed (SIGKILL)"),
-        ({"state": "out of memory", "exit_code": 137, "signal": "SIGKILL"}, "out of memory"),
+        ({"state": "succeeded", "end": Ended(0)}, "succeeded"),
+        ({"state": "failed", "end": Ended(3)}, "failed (exit 3)"),
+        ({"state": "killed", "end": Ended(137, "SIGKILL")}, "killed (SIGKILL)"),
+        ({"state": "out of memory", "end": Ended(137, "SIGKILL")}, "out of memory"),
         (
-            {"state": "restarting", "restart_delay": 8.0, "failures": 2, "max_failures": 5, "exit_code": 3},
+            {"state": "restarting", "restart_delay": 8.0, "failures": 2, "max_failures": 5, "end": Ended(3)},
             "restarting in 8 s (2 of 5)",
         ),
         ({"state": "interrupted", "reason": "its launcher was told to stop"}, "interrupted"),
@@ -327,7 +327,7 @@ def test_on_a_machine_that_is_gone_nothing_is_on_its_way(
 @pytest.mark.parametrize("engine", [SCHEDULED, UNFIT, PULLING, STARTING, RUNNING, REJECTED, FAILED, COMPLETE, None])
 def test_what_has_ended_has_ended_whatever_the_engine_says(engine: EngineTask | None) -> None:
     assert task_status(worker(state="succeeded"), look(engine)) == "succeeded"
-    assert task_status(worker(state="failed", exit_code=3), look(engine, NOON - 60)) == "failed (exit 3)"
+    assert task_status(worker(state="failed", end=Ended(3)), look(engine, NOON - 60)) == "failed (exit 3)"
 
 
 @pytest.mark.parametrize(("later", "status"), [(0.0, "running"), (3.0, "running"), (3.1, "starting")])

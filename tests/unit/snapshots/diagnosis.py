@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.report import test_diagnosis as cases
-from tests.unit.report.test_diagnosis import ALL, NO_IMAGE, TASK
+from tests.unit.report.test_diagnosis import ALL, NO_IMAGE, failed_task
 from tests.unit.report.test_program_problems import line, look
 from tests.unit.report.test_report import NOON, failed, finished, noon, sight, waiting, world
 from tests.unit.snapshots import case, section
@@ -112,7 +112,7 @@ def diagnosis() -> str:
             section("errors of the engine", [case(reason, engine_remedy(reason, "ps")) for reason in ENGINE]),
             section(
                 "how a task ended",
-                [case(line or str(dict(task)), exit_remedy(replace(TASK, **task), [line])) for task, line in ENDS],
+                [case(line or str(dict(task)), exit_remedy(failed_task(**task), [line])) for task, line in ENDS],
             ),
         ]
     )

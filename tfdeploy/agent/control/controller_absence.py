@@ -47,8 +47,8 @@ def adopt_attempts(run: RunState, task: TaskState, report: LauncherReport, now: 
     for ended in report.restarted:
         if ended.attempt == task.attempt and task.state not in FINAL:
             if task.state != RUNNING:
-                happened.append(apply_start(task, ended_at(ended.exit, now) - ended.exit.ran_seconds))
-            happened.append(apply_exit(run, task, ended.exit, now, has_restarted=True))
+                happened.append(apply_start(task, ended_at(ended, now) - ended.ran_seconds))
+            happened.append(apply_exit(run, task, ended, now, has_restarted=True))
     if report.attempt == task.attempt and task.state not in (RUNNING, *FINAL):
         happened.append(apply_start(task, _began(report, now)))
     return happened
@@ -58,4 +58,4 @@ def _began(report: LauncherReport, now: float) -> float:
     """When the attempt began that is the present one, or the last: its launcher may have been killed since then."""
     if report.exit is not None:
         return ended_at(report.exit, now) - report.exit.ran_seconds
-    return now - report.running_seconds if report.running_seconds else ended_at(report.restarted[-1].exit, now)
+    return now - report.running_seconds if report.running_seconds else ended_at(report.restarted[-1], now)

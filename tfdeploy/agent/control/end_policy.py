@@ -86,7 +86,7 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     failed = [task for task in required if task.state in DEAD and task.since < succeeded_at]
     if failed:
         first = min(failed, key=lambda task: task.ended)
-        return RunResult(FAILED, TASK_FAILED, now, [first.hostname], first.exit)
+        return RunResult(FAILED, TASK_FAILED, now, [first.hostname], first.end)
     lost = max(required, key=lambda task: task.losses, default=None)
     if lost is not None and lost.losses >= MAX_LOSSES:
         return RunResult(FAILED, LAUNCHERS_LOST, now, [lost.hostname], count=lost.losses)

@@ -22,7 +22,7 @@ from ..run_state import (
     continues,
 )
 from .end_policy import spent
-from .restart_policy import set_exit, stop_task
+from .restart_policy import stop_task
 from .start_barrier import restart_barrier
 
 
@@ -66,7 +66,7 @@ def _begin_again(task: TaskState) -> None:
     task.failures, task.losses, task.not_before, task.restart_delay = 0, 0, 0.0, 0.0
     task.container, task.machine, task.host, task.port = "", "", "", 0
     task.ready, task.at_rest, task.seen, task.started, task.ended = False, False, 0.0, 0.0, 0.0
-    set_exit(task, None)
+    task.end = None
 
 
 def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:

@@ -23,12 +23,13 @@ from ..run_state import (
     SUCCEEDED,
     TENSORBOARD_PORT,
     TIME_LIMIT,
+    Ended,
     FormerTask,
     RunResult,
     RunState,
     TaskState,
 )
-from ..sync import ExitReport, LauncherReport, Order
+from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
@@ -40,7 +41,7 @@ from .end_policy import (
     over_budget,
     spent,
 )
-from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
+from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
 from .until_metrics import until_result
 
@@ -100,15 +101,15 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.phase == sync.RUNNING and task.state != RUNNING:
         return [*happened, apply_start(task, now - report.running_seconds)]
     if report.phase == sync.EXITED and report.exit is not None:
-        return [*happened, apply_exit(run, task, report.exit, now), *_note_success(run, task, report.exit)]
+        end = report.exit if run.spec.artifacts else replace(report.exit, unstored=[])
+        return [*happened, apply_exit(run, task, end, now), *_lost_at_success(task, end)]
     return happened
 
 
-def _note_success(run: RunState, task: TaskState, report: ExitReport) -> List[Event]:
+def _lost_at_success(task: TaskState, end: Ended) -> List[Event]:
     """Events of what a program that has succeeded has lost."""
-    task.killed, task.unstored = report.killed, report.unstored if run.spec.artifacts else []
-    killed = Event(events.PROCESSES_KILLED, task=task.hostname, commands=task.killed)
-    unstored = Event(events.MODELS_NOT_STORED, task=task.hostname, artifacts=task.unstored)
+    killed = Event(events.PROCESSES_KILLED, task=task.hostname, commands=end.killed)
+    unstored = Event(events.MODELS_NOT_STORED, task=task.hostname, artifacts=end.unstored)
     return [event for event in (killed, unstored) if event.commands or event.artifacts]
 
 
@@ -399,7 +400,7 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     for task in run.training_tasks if all_restart else []:
         if task.state == SUCCEEDED:  # the others would get the address of a program that has ended
             task.state = STARTING
-            set_exit(task, None)
+            task.end = None
     if all_restart or not run.barrier_passed:
         restart_barrier(run, now)
     kind = events.TASKS_CHANGED if all_restart else events.WORKERS_CHANGED

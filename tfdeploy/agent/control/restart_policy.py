@@ -22,12 +22,11 @@ from ..run_state import (
     SUCCEEDED,
     TIME_LIMIT,
     TO_MOVE,
+    Ended,
     RunResult,
     RunState,
-    TaskExit,
     TaskState,
 )
-from ..sync import ExitReport
 from .end_policy import may_restart
 
 MAX_BACKOFF = 300.0
@@ -41,7 +40,7 @@ STEADY_SECONDS = 300.0
 """A launcher that is lost after its program has run this long is the first in a row."""
 
 
-def restart_delay(policy: RestartPolicy, failures: int, exit_: TaskExit) -> Optional[float]:
+def restart_delay(policy: RestartPolicy, failures: int, exit_: Ended) -> Optional[float]:
     """Seconds from this end of a program to its next start, after so many failures before; None where the policy does not start it
     again. Controller and launchers decide by it."""
     if exit_.state == SUCCEEDED or failures >= policy.maximum or not _is_retried(policy.on, exit_):
@@ -50,25 +49,24 @@ def restart_delay(policy: RestartPolicy, failures: int, exit_: TaskExit) -> Opti
     return min(doubled, max(MAX_BACKOFF, policy.backoff))
 
 
-def ended_at(report: ExitReport, now: float) -> float:
+def ended_at(report: Ended, now: float) -> float:
     """When a program ended, by the controller's clock."""
     return now - max(0.0, report.age)
 
 
 def apply_start(task: TaskState, at: float) -> Event:
     """Update a task whose program runs since `at`."""
-    set_exit(task, None)
-    task.state, task.reason, task.since, task.killed, task.unstored = RUNNING, "", at, [], []
+    task.state, task.reason, task.since, task.end = RUNNING, "", at, None
     return Event(events.TASK_STARTED, at, task.hostname, task.attempt)
 
 
-def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, has_restarted: bool = False) -> Event:
+def apply_exit(run: RunState, task: TaskState, report: Ended, now: float, has_restarted: bool = False) -> Event:
     """Update a task at the end of its program. `has_restarted`: its launcher has begun the next attempt itself."""
     task.ended, task.since = report.at, ended_at(report, now)
     return replace(_apply_exit(run, task, report, now, has_restarted), at=task.since)
 
 
-def _apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, has_restarted: bool) -> Event:
+def _apply_exit(run: RunState, task: TaskState, report: Ended, now: float, has_restarted: bool) -> Event:
     if report.cause == sync.INTERRUPTED:
         task.state = INTERRUPTED
         requested = f"{task.user_action} {BY_REQUEST}" if task.user_action else ""
@@ -80,13 +78,12 @@ def _apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, 
         stop_task(task, run.result, now)
         return Event(events.TASK_STOPPED, task=task.hostname, reason=task.reason)
     is_over = run.result is not None and not task.is_auxiliary and not may_restart(run, task, now)
-    set_exit(task, report.exit)
-    task.state = report.exit.state
+    task.end, task.state = report, report.state
     if task.state == SUCCEEDED:
         return Event(events.TASK_SUCCEEDED, task=task.hostname)
     policy = run.spec.jobs[task.job].restart
-    ended = Event(events.TASK_FAILED, task=task.hostname, attempt=task.attempt, exit=report.exit)
-    delay = restart_delay(policy, task.failures, report.exit)
+    ended = Event(events.TASK_FAILED, task=task.hostname, attempt=task.attempt, exit=report)
+    delay = restart_delay(policy, task.failures, report)
     if (is_over or delay is None) and not has_restarted:
         return ended
     task.failures += 1
@@ -99,7 +96,7 @@ def _apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, 
         events.TASK_RESTARTING,
         task=task.hostname,
         attempt=task.attempt,
-        exit=report.exit,
+        exit=report,
         delay=task.restart_delay,
         failures=task.failures,
         max_failures=policy.maximum,
@@ -113,14 +110,7 @@ def apply_loss(task: TaskState, now: float) -> None:
         task.not_before = now + min(2.0 ** (task.losses - 2), MAX_BACKOFF)
 
 
-def set_exit(task: TaskState, exit_: Optional[TaskExit]) -> None:
-    if exit_ is None:
-        task.exit_code, task.signal, task.out_of_memory = None, "", False
-    else:
-        task.exit_code, task.signal, task.out_of_memory = exit_.code, exit_.signal, exit_.out_of_memory
-
-
-def _is_retried(kinds: List[str], exit_: TaskExit) -> bool:
+def _is_retried(kinds: List[str], exit_: Ended) -> bool:
     """Whether a policy's `on` includes this end."""
 
     def match(kind: str) -> bool:

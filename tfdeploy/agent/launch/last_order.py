@@ -48,7 +48,7 @@ class LastOrder:
         away = self._heard_at + AWAY_SECONDS - boot_seconds()
         if program.exit is None or program.attempt != order.attempt:
             return None if program.is_running else max(0.0, away)
-        delay = restart_delay(order.restart, order.failures, program.exit.exit)
+        delay = restart_delay(order.restart, order.failures, program.exit)
         if program.exit.cause or delay is None or len(program.restarted) >= MAX_RESTARTS:
             return None
         return max(0.0, away, delay - program.seconds_since_end)

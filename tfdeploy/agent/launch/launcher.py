@@ -20,7 +20,6 @@ from ..control.order_changes import CALL_SECONDS, ChangeWatch
 from ..polling import Backoff, boot_seconds, wait_until
 from ..record.log_lines import STDERR, entry
 from ..run_spec import RunSpec, TaskSpec
-from ..run_state import TaskExit
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
@@ -241,8 +240,7 @@ class Launcher:
             return None
         if program.exit is None:
             run_id = self._spec.id if self._spec else ""
-            exit_ = TaskExit(INTERRUPTED_CODE)
-            program.fail(run_id, program.attempt, exit_, sync.INTERRUPTED, docker_env.notice())
+            program.fail(run_id, program.attempt, INTERRUPTED_CODE, sync.INTERRUPTED, docker_env.notice())
         was_stopped = program.exit is not None and program.exit.cause == sync.INTERRUPTED
         order = self._sync(self._report())
         if order is not None and order.upload is not None and not self._is_signalled:
@@ -313,7 +311,7 @@ class Launcher:
                 position = streams["stderr"].end
                 streams["stderr"].put(position, text)
                 streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, position, len(text)))
-            self._program.fail(self._spec.id, attempt, TaskExit(code))
+            self._program.fail(self._spec.id, attempt, code)
 
     def _start(self, order: Order, spec: RunSpec) -> None:
         if self._spool is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set
 
 from ..polling import wait_until
-from ..run_state import TaskExit
+from ..run_state import Ended
 from .memory import MemoryWatch
 from .parent_death import adopts_orphans
 from .processes import CLUSTER_MARK, MARK, environment_marks, process_stats
@@ -226,13 +226,13 @@ class Child:
         """The processes that this child has started and that have not ended."""
         return attempt_processes(self.process.pid, self._mark, os.getpid() if adopts_orphans() else 0)
 
-    def end(self) -> Optional[TaskExit]:
+    def end(self) -> Optional[Ended]:
         """How the child ended; None while it runs."""
         code = self.exit_code()
         if code is None:
             return None
         name = signal_name(-code) if code < 0 else ""
-        return TaskExit(code if code >= 0 else 128 - code, name, self._memory.is_out_of_memory(code))
+        return Ended(code if code >= 0 else 128 - code, name, self._memory.is_out_of_memory(code))
 
     def forget(self) -> None:
         """Remove the note: the group has ended."""

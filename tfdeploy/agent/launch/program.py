@@ -6,13 +6,13 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import List, NamedTuple, Optional
+from typing import List, Optional, Tuple
 
 from .. import sync
 from ..files import write_whole
 from ..polling import boot_seconds
-from ..run_state import TaskExit
-from ..sync import EndedAttempt, ExitReport, LauncherReport
+from ..run_state import Ended
+from ..sync import LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
 from .log_pump import Pump
@@ -20,19 +20,6 @@ from .process import Child, boot_id, reap_orphans
 from .workdir import Command, unstored_models
 
 _PIPE_SECONDS = 2.0
-
-
-class _Ended(NamedTuple):
-    """The end of an attempt."""
-
-    attempt: int
-    exit: ExitReport
-    at: float
-    """By `boot_seconds`; -1 where that was before the machine was started."""
-
-    def report(self) -> EndedAttempt:
-        """For a report of this moment."""
-        return EndedAttempt(self.attempt, replace(self.exit, age=boot_seconds() - self.at if self.at >= 0 else -1.0))
 
 
 class Program:
@@ -43,9 +30,10 @@ class Program:
         self.attempt = 0
         self.port = 0
         self.started = 0.0
-        self.exit: Optional[ExitReport] = None
-        self.restarted: List[_Ended] = []
-        """The attempts that have ended and were followed by another one without an order: the controller may not know of them."""
+        self.exit: Optional[Ended] = None
+        self.restarted: List[Tuple[Ended, float]] = []
+        """The attempts that have ended and were followed by another one without an order: the controller may not know of them. With the
+        moment by `boot_seconds`; -1 where that was before the machine was started."""
         self._started_at = 0.0
         self._ended_at = 0.0
         self._folder = folder
@@ -117,7 +105,10 @@ class Program:
         if end is None or self._pump is None:
             return
         self._ended_at = boot_seconds()
-        self.exit = ExitReport(end, time.time(), self._cause, docker_env.notice(), self._ended_at - self._started_at)
+        ran, notice = self._ended_at - self._started_at, docker_env.notice()
+        self.exit = replace(
+            end, cause=self._cause, notice=notice, attempt=self.attempt, at=time.time(), ran_seconds=ran
+        )
         self._is_stored = False
         self._store()
         self._child.finish()
@@ -132,10 +123,10 @@ class Program:
         self._child = self._pump = None
         self._cause, self._kill_at = "", 0.0
 
-    def fail(self, run_id: str, attempt: int, exit_: TaskExit, cause: str = "", notice: str = "") -> None:
+    def fail(self, run_id: str, attempt: int, code: int, cause: str = "", notice: str = "") -> None:
         """It has ended without having been started."""
         self.run_id, self.attempt, self._ended_at = run_id, attempt, boot_seconds()
-        self.exit = ExitReport(exit_, time.time(), cause, notice)
+        self.exit = Ended(code, cause=cause, notice=notice, attempt=attempt, at=time.time())
 
     def forget(self) -> None:
         """The end of the last attempt has been reported, and no longer matters."""
@@ -151,7 +142,7 @@ class Program:
     def keep_end(self) -> None:
         """The end of the last attempt is followed by another attempt before it has been reported."""
         if self.exit is not None:
-            self.restarted.append(_Ended(self.attempt, self.exit, self._ended_at))
+            self.restarted.append((self.exit, self._ended_at))
 
     def forget_restarts(self) -> None:
         """The controller knows of all attempts."""
@@ -167,7 +158,7 @@ class Program:
             return
         self._is_stored = True
 
-    def _write(self, run_id: str, attempt: int, exit_: Optional[ExitReport], ended_at: float) -> None:
+    def _write(self, run_id: str, attempt: int, exit_: Optional[Ended], ended_at: float) -> None:
         """Store an attempt that has ended, or, without its end, one that begins without an order."""
         content = {
             "run_id": run_id,
@@ -176,7 +167,7 @@ class Program:
             "started": self.started,
             "exit": exit_.to_dict() if exit_ else None,
             "ended_at": ended_at,
-            "restarted": [(ended.attempt, ended.exit.to_dict(), ended.at) for ended in self.restarted],
+            "restarted": [(end.attempt, end.to_dict(), at) for end, at in self.restarted],
             "boot": boot_id(),
         }
         write_whole(self._exit_file, json.dumps(content), sync=True)
@@ -184,13 +175,13 @@ class Program:
     def _load(self) -> None:
         try:
             content = json.loads(self._exit_file.read_text())
-            self.exit = ExitReport.from_dict(content["exit"]) if content["exit"] else None
+            self.exit = Ended.from_dict(content["exit"]) if content["exit"] else None
             self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
             self.started = content["started"]
             is_this_boot = content["boot"] == boot_id()
             self._ended_at = content["ended_at"] if is_this_boot else -1.0
             self.restarted = [
-                _Ended(attempt, ExitReport.from_dict(end), at if is_this_boot else -1.0)
+                (Ended.from_dict({**end, "attempt": attempt}), at if is_this_boot else -1.0)
                 for attempt, end, at in content.get("restarted", [])
             ]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -199,15 +190,20 @@ class Program:
     def complete(self, report: LauncherReport) -> LauncherReport:
         """The report with the durations of this moment."""
         now = boot_seconds()
-        report = replace(report, restarted=[ended.report() for ended in self.restarted])
+        report = replace(report, restarted=[_aged(*ended) for ended in self.restarted])
         if self.is_running:
             return replace(report, running_seconds=now - self._started_at)
         if report.exit is None:
             return report
-        return replace(report, exit=replace(report.exit, age=now - self._ended_at if self._ended_at >= 0 else -1.0))
+        return replace(report, exit=_aged(report.exit, self._ended_at))
 
     def seconds_until_kill(self, seconds: float) -> float:
         """At most so many seconds, and less when SIGKILL is due earlier."""
         if self._kill_at:
             return min(seconds, max(0.01, self._kill_at - time.monotonic()))
         return seconds
+
+
+def _aged(end: Ended, at: float) -> Ended:
+    """For a report of this moment; the program has ended `at`, by `boot_seconds`."""
+    return replace(end, age=boot_seconds() - at if at >= 0 else -1.0)

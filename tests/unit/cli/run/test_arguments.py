@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.simulation import World
 from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import RunResult, RunState, TaskState
+from tfdeploy.agent.run_state import Ended, RunResult, RunState, TaskState
 from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import cluster_spec
@@ -97,7 +97,7 @@ def test_without_containers_the_same_folder_twice_is_no_volume() -> None:
 
 def job(state: str, **tasks: tuple[str, int | None, float]) -> RunState:
     rows = {
-        name: TaskState(name, name, 0, state=how, exit_code=code, ended=ended)
+        name: TaskState(name, name, 0, state=how, end=None if code is None else Ended(code), ended=ended)
         for name, (how, code, ended) in tasks.items()
     }
     return RunState(RunSpec("0123", [], {}), 1.0, rows, result=RunResult(state, "", 1.0))

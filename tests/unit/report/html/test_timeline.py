@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, TASKS_SUCCEEDED, RunResult, TaskExit
+from tfdeploy.agent.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, TASKS_SUCCEEDED, Ended, RunResult
 from tfdeploy.report.html.timeline import Timeline, timeline
 
 NOW = 100.0
@@ -19,7 +19,7 @@ SUCCEEDED = Event(events.TASK_SUCCEEDED, task="w-0")
 FAILED = Event(events.RUN_ENDED, result=RunResult("failed", STARTUP_TIMEOUT, 0.0, ["w-1"]))
 STOPPED = Event(events.RUN_ENDED, result=RunResult("stopped", STOP_REQUESTED, 0.0))
 FINISHED = Event(events.RUN_ENDED, result=RunResult("succeeded", TASKS_SUCCEEDED, 0.0, ["w-0"]))
-KILLED, EXITED, NO_MEMORY = TaskExit(137, "SIGKILL"), TaskExit(3), TaskExit(137, "SIGKILL", True)
+KILLED, EXITED, NO_MEMORY = Ended(137, "SIGKILL"), Ended(3), Ended(137, "SIGKILL", True)
 
 
 def registered(hostname: str) -> Event:
