@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6939,
     "tfdeploy/report": 4569,
     "tfdeploy/cli": 6587,
-    "tests": 78334,
+    "tests": 78188,
     "bench": 4800,
     "docs": 6613,
     "tools": 12590,
