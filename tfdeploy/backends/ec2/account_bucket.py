@@ -110,32 +110,17 @@ def exists(bucket: BucketFolder) -> bool:
         return _none_if_not_found(lambda: _s3(bucket).head_bucket(**_arguments(bucket))) is not None
 
 
-def read_object(bucket: BucketFolder, path: str) -> bytes | None:
-    """The content of an object in the folder; None where it does not exist.
+def read_object(bucket: BucketFolder, path: str, begin: int = 0, size: int = 0) -> bytes | None:
+    """The content of an object in the folder, or, with a `size`, so many bytes of it; None where it does not exist, or is shorter.
 
     Raises:
         SpecError, Unreachable: it cannot be read.
     """
-    key = f"{bucket.folder}/{path}"
+    place = {**_arguments(bucket), "Key": f"{bucket.folder}/{path}"}
+    if size:
+        place["Range"] = f"bytes={begin}-{begin + size - 1}"
     with s3_errors(bucket):
-        response = _none_if_not_found(lambda: _s3(bucket).get_object(**_arguments(bucket), Key=key))
-        return response["Body"].read() if response else None
-
-
-def read_range(bucket: BucketFolder, path: str, offset: int, size: int) -> bytes | None:
-    """A part of an object in the folder; None where it does not exist, or is shorter.
-
-    Raises:
-        SpecError, Unreachable: it cannot be read.
-    """
-    place = {**_arguments(bucket), "Key": f"{bucket.folder}/{path}", "Range": f"bytes={offset}-{offset + size - 1}"}
-    with s3_errors(bucket):
-        try:
-            response = _none_if_not_found(lambda: _s3(bucket).get_object(**place))
-        except ClientError as error:
-            if error_code(error) != "InvalidRange":
-                raise
-            response = None
+        response = _none_if_not_found(lambda: _s3(bucket).get_object(**place))
         return response["Body"].read() if response else None
 
 
@@ -165,10 +150,9 @@ def write_json(bucket: BucketFolder, path: str, data: Mapping[str, object]) -> N
 def objects(bucket: BucketFolder, prefix: str) -> set[str]:
     """The objects of the folder below this prefix, by their paths in the folder."""
     folder = f"{bucket.folder}/"
-    pages = _s3(bucket).get_paginator("list_objects_v2").paginate(**_arguments(bucket), Prefix=f"{folder}{prefix}")
     with s3_errors(bucket):
-        items = _none_if_not_found(lambda: [item for page in pages for item in page.get("Contents", [])])
-    return {str(item["Key"]).removeprefix(folder) for item in items or []}
+        items = _listed(bucket, "Contents", Prefix=f"{folder}{prefix}")
+    return {str(item["Key"]).removeprefix(folder) for item in items}
 
 
 def delete_folder(bucket: BucketFolder) -> None:
@@ -192,10 +176,14 @@ def delete_folder(bucket: BucketFolder) -> None:
 
 def folders(region: str) -> list[str]:
     """The folders of all clusters in the bucket of a region. Within `aws_errors`."""
-    bucket = locate(region, "")
-    pages = _s3(bucket).get_paginator("list_objects_v2").paginate(**_arguments(bucket), Delimiter="/")
-    prefixes = _none_if_not_found(lambda: [item for page in pages for item in page.get("CommonPrefixes", [])])
-    return [str(item["Prefix"]).rstrip("/") for item in prefixes or []]
+    prefixes = _listed(locate(region, ""), "CommonPrefixes", Delimiter="/")
+    return [str(item["Prefix"]).rstrip("/") for item in prefixes]
+
+
+def _listed(bucket: BucketFolder, key: str, **arguments: str) -> list[Any]:
+    """What the pages of a list have by this key; empty where the bucket does not exist."""
+    pages = _s3(bucket).get_paginator("list_objects_v2").paginate(**_arguments(bucket), **arguments)
+    return _none_if_not_found(lambda: [item for page in pages for item in page.get(key, [])]) or []
 
 
 @contextmanager
@@ -239,7 +227,7 @@ def _none_if_not_found(call: Callable[[], T]) -> T | None:
     try:
         return call()
     except ClientError as error:
-        if kind_of(error) is Kind.GONE:
+        if kind_of(error) is Kind.GONE or error_code(error) == "InvalidRange":
             return None
         raise
 

@@ -106,7 +106,7 @@ def _reader(bucket: BucketFolder, manifest: Manifest) -> Read:
         number, begin = divmod(offset, manifest.part) if manifest.part else (0, offset)
         size = min(size, manifest.part - begin) if manifest.part else size
         path = f"{PREFIX}{manifest.record.record_id}/{part_name(name, number, manifest.places.get(name, ''))}"
-        return [account_bucket.read_range(bucket, path, begin, size) or b""]
+        return [account_bucket.read_object(bucket, path, begin, size) or b""]
 
     return read
 
