@@ -18,7 +18,7 @@ LIMITS = {
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2970,
-    "tfdeploy/backends/ec2": 6939,
+    "tfdeploy/backends/ec2": 6895,
     "tfdeploy/report": 4569,
     "tfdeploy/cli": 6587,
     "tests": 78188,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 49025, 316
+PACKAGE_LINES, PACKAGE_MODULES = 48981, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

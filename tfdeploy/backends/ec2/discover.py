@@ -22,7 +22,7 @@ from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
 from .machine import model, ssh
 from .machine.model import LIVE
 from .price import prices
-from .price.prices import Amount, BillableMachine, Disk
+from .price.prices import Amount
 
 _GIB = 1 << 30
 
@@ -57,14 +57,13 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
         for item in reservation["Instances"]:
-            is_spot = item.get("InstanceLifecycle") == "spot"
-            billable = BillableMachine(item["InstanceType"], is_spot, (), "PublicIpAddress" in item)
-            # A stopped machine is not billed; its disks are.
-            is_billed = item["State"]["Name"] in ("pending", "running")
-            cost = prices.hourly_cost(billable, region) if is_billed else Amount()
+            cost = Amount()
+            if item["State"]["Name"] in ("pending", "running"):  # a stopped machine is not billed; its disks are
+                is_spot, public_ip = item.get("InstanceLifecycle") == "spot", "PublicIpAddress" in item
+                cost = prices.hourly_cost(item["InstanceType"], region, spot=is_spot, public_ip=public_ip)
             yield TaggedResource("instance", tag_values(item["Tags"]), item["LaunchTime"].timestamp(), cost)
     for item in pages(ec2, "describe_volumes", "Volumes", Filters=tagged):
-        price = prices.disk_price(Disk(item["VolumeType"], item["Size"]), region)
+        price = prices.disk_price((item["VolumeType"], item["Size"]), region)
         cost = _amount(price, f"{item['VolumeType']} disk")
         yield TaggedResource("volume", tag_values(item["Tags"]), item["CreateTime"].timestamp(), cost)
     for item in pages(ec2, "describe_security_groups", "SecurityGroups", Filters=tagged):

@@ -21,7 +21,7 @@ from .account_bucket import BucketFolder
 from .aws import account, api
 from .machine import model, ssh, user_data
 from .machine.machines import planned_instance, role_path, shared_folder, tags
-from .machine.model import PlannedInstance, Subnet
+from .machine.model import Ec2Machine, Subnet
 from .price import capacity
 from .record_bucket import RecordBucket
 from .ssh_key import SshKey, key_name
@@ -45,7 +45,7 @@ class ResourceContext:
     name: str
     cluster: ClusterRef
     spec: ClusterSpec
-    planned_instances: Mapping[str, PlannedInstance]
+    machines: Mapping[str, Ec2Machine]
     region: str | None
     """The argument of regional resources; None where it is the provider's region."""
     opts: pulumi.ResourceOptions
@@ -59,7 +59,7 @@ class ResourceContext:
     @property
     def subnet(self) -> Subnet:
         """The subnet, which all machines are in."""
-        return next(iter(self.planned_instances.values())).subnet
+        return next(iter(self.machines.values())).subnet
 
     def tags(self, name: str = "") -> dict[str, str]:
         """The tags of a resource."""
@@ -89,13 +89,13 @@ def register(
     run_is_open: bool,
 ) -> MachineSwarm:
     """Register the machines and their Swarm; `public_key` is the user's own."""
-    planned = {machine.name: planned_instance(machine) for machine in machines}
+    needed = {machine.name: planned_instance(machine) for machine in machines}
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
     context = ResourceContext(
-        name, cluster, spec, planned, account.region_argument(cluster, provider), opts, run_is_open
+        name, cluster, spec, needed, account.region_argument(cluster, provider), opts, run_is_open
     )
-    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, planned)))
+    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, needed)))
     key = SshKey(key_name(name), pulumi.ResourceOptions.merge(opts, _kept_key(context)))
     pair = aws.ec2.KeyPair(
         f"{name}-key", public_key=key.public_key, tags=context.tags(), region=context.region, opts=context.opts
@@ -106,9 +106,9 @@ def register(
     profiles = _instance_profiles(context, bucket, {machine.role for machine in machines})
     after = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[*rules, *mount_targets]))
     dependencies = _Dependencies(pair.key_name, group.id, file_system, profiles, after)
-    instances = {machine.name: _instance(context, machine, dependencies) for machine in machines}
-    for machine in machines:
-        _attach_volumes(planned[machine.name], machine.name, instances[machine.name].id, context)
+    instances = {machine.name: _instance(context, machine, dependencies) for machine in needed.values()}
+    for machine in needed.values():
+        _attach_volumes(machine, instances[machine.name].id, context)
     return MachineSwarm(
         f"{name}-swarm",
         {
@@ -120,23 +120,23 @@ def register(
             "lifetime": context.ec2.max_lifetime,
             "idle": context.ec2.idle_timeout,
         },
-        [_member(machine, instances[machine.name], context.ec2.connectivity) for machine in machines],
+        [_member(machine, instances[machine.name], context.ec2.connectivity) for machine in needed.values()],
         opts,
     )
 
 
 def _kept_key(context: ResourceContext) -> pulumi.ResourceOptions:
     """The key pair of machines that exist is not replaced."""
-    if not any(planned.instance for planned in context.planned_instances.values()):
+    if not any(machine.instance for machine in context.machines.values()):
         return pulumi.ResourceOptions()
     effect, remedy = "would close the machines that accept it", "`pulumi destroy` deletes it with its machines."
     return not_replaced(key_name(context.name), effect, remedy)
 
 
-def _kept_manager(context: ResourceContext, machine: Machine) -> pulumi.ResourceOptions:
+def _kept_manager(context: ResourceContext, machine: Ec2Machine) -> pulumi.ResourceOptions:
     """The machine of the Swarm's manager, which has the controller, is not replaced while the run is open, unless the plan says so:
     then the record is brought home first."""
-    if machine.role != model.MASTER or not context.run_is_open or not planned_instance(machine).can_stay:
+    if machine.role != model.MASTER or not context.run_is_open or not machine.can_stay:
         return pulumi.ResourceOptions(delete_before_replace=True)
     effect = "would end the controller of a run that has not ended"
     remedy = "Wait until the run has ended, or end it by `tfdeploy stop`. Another `instance_type` moves the run."
@@ -311,19 +311,19 @@ def put_record(bucket: BucketFolder) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Input[str]) -> pulumi.Output[str]:
+def _boot_script(context: ResourceContext, machine: Ec2Machine, file_system: pulumi.Input[str]) -> pulumi.Output[str]:
     """The user data of a machine; the id of a new file system is known when it is created."""
-    cluster, spec, planned = context.cluster, context.spec, context.planned_instances[machine]
+    cluster, spec, request = context.cluster, context.spec, machine.request
     bucket = record_bucket.bucket_of(cluster)
     settings = user_data.Boot(
-        machine,
+        machine.name,
         secrets.token_hex(_GENERATION_BYTES),
         spec.ec2.ssh_user,
         model.bridge_pool(context.subnet.vpc_cidrs, spec.container.subnet),
-        planned.request.instance_type.gpus,
+        request.instance_type.gpus,
         train=shared_folder(cluster, spec),
-        disks=tuple(volume.volume_id for volume in planned.request.volumes),
-        spot=planned.request.spot,
+        disks=tuple(volume.volume_id for volume in request.volumes),
+        spot=request.spot,
         lifetime=spec.ec2.max_lifetime,
         idle=spec.ec2.idle_timeout,
         region=ssh.region(cluster),
@@ -337,19 +337,18 @@ def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Inp
     )
 
 
-def _instance(context: ResourceContext, machine: Machine, dependencies: _Dependencies) -> aws.ec2.Instance:
+def _instance(context: ResourceContext, machine: Ec2Machine, dependencies: _Dependencies) -> aws.ec2.Instance:
     """The instance of a machine. An existing one that stays keeps its user data; other user data replaces it."""
-    planned = planned_instance(machine)
     opts = pulumi.ResourceOptions(
         # Other disks are other user data. After a refresh the provider would take an attached volume for one of these. The name of
         # the key pair counts when a machine boots: another pair, where that was deleted in EC2, replaces none.
-        ignore_changes=["userData", "ebsBlockDevices", "keyName"] if planned.can_stay else [],
+        ignore_changes=["userData", "ebsBlockDevices", "keyName"] if machine.can_stay else [],
     )
     opts = pulumi.ResourceOptions.merge(opts, _kept_manager(context, machine))
-    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if planned.request.spot else None
+    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if machine.request.spot else None
     return aws.ec2.Instance(
         machine.name,
-        ami=planned.image_id,
+        ami=machine.image_id,
         instance_type=machine.kind,
         key_name=dependencies.key_name,
         subnet_id=context.subnet.subnet_id,
@@ -358,7 +357,7 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
         # Without a value the present profile would stay; an empty name removes it.
         iam_instance_profile=dependencies.profiles.get(machine.role, ""),
         placement_group=context.ec2.placement_group or None,
-        user_data=_boot_script(context, machine.name, dependencies.file_system),
+        user_data=_boot_script(context, machine, dependencies.file_system),
         user_data_replace_on_change=True,
         metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
             http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
@@ -366,11 +365,11 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
         root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
             encrypted=True,
             delete_on_termination=True,
-            volume_type=planned.request.spec.root_volume_type,
-            volume_size=planned.request.spec.root_volume_size,
+            volume_type=machine.request.spec.root_volume_type,
+            volume_size=machine.request.spec.root_volume_size,
             tags=context.tags(machine.name),
         ),
-        ebs_block_devices=_new_disks(planned, context.tags(machine.name)),
+        ebs_block_devices=_new_disks(machine, context.tags(machine.name)),
         instance_market_options=market,
         instance_initiated_shutdown_behavior="terminate",
         tags={**context.tags(machine.name), **_instance_tags(machine, context.ec2)},
@@ -379,20 +378,19 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
     )
 
 
-def _instance_tags(machine: Machine, fleet: Ec2Spec) -> dict[str, str]:
+def _instance_tags(machine: Ec2Machine, fleet: Ec2Spec) -> dict[str, str]:
     """What a later plan needs to know of the instance."""
-    planned = planned_instance(machine)
     return {
         model.MACHINE: machine.name,
         model.ROLE: machine.role,
-        model.IMAGE: planned.request.image,
+        model.IMAGE: machine.request.image,
         model.FILES: fleet.efs,
-        model.DISKS: " ".join(planned.disks),
+        model.DISKS: " ".join(machine.disks),
         model.ACCESS: fleet.connectivity,
     }
 
 
-def _new_disks(planned: PlannedInstance, tags: Mapping[str, str]) -> list[aws.ec2.InstanceEbsBlockDeviceArgs] | None:
+def _new_disks(machine: Ec2Machine, tags: Mapping[str, str]) -> list[aws.ec2.InstanceEbsBlockDeviceArgs] | None:
     """The disks that are created and deleted with the instance."""
     disks = [
         aws.ec2.InstanceEbsBlockDeviceArgs(
@@ -403,20 +401,18 @@ def _new_disks(planned: PlannedInstance, tags: Mapping[str, str]) -> list[aws.ec
             delete_on_termination=True,
             tags=tags,
         )
-        for number, volume in enumerate(planned.request.volumes)
+        for number, volume in enumerate(machine.request.volumes)
         if not volume.volume_id
     ]
     return disks or None
 
 
-def _attach_volumes(
-    planned: PlannedInstance, machine: str, instance_id: pulumi.Output[str], context: ResourceContext
-) -> None:
+def _attach_volumes(machine: Ec2Machine, instance_id: pulumi.Output[str], context: ResourceContext) -> None:
     """Attach the user's own volumes. They are detached only when the instance ends: until then its system writes to them."""
-    for number, volume in enumerate(planned.request.volumes):
+    for number, volume in enumerate(machine.request.volumes):
         if volume.volume_id:
             aws.ec2.VolumeAttachment(
-                f"{machine}-{volume.volume_id}",
+                f"{machine.name}-{volume.volume_id}",
                 device_name=user_data.device(number),
                 instance_id=instance_id,
                 volume_id=volume.volume_id,
@@ -426,9 +422,8 @@ def _attach_volumes(
             )
 
 
-def _member(machine: Machine, instance: aws.ec2.Instance, access: str) -> Mapping[str, object]:
+def _member(machine: Ec2Machine, instance: aws.ec2.Instance, access: str) -> Mapping[str, object]:
     """The machine as the Swarm needs it (`boot.Member`)."""
-    planned = planned_instance(machine)
     addresses = {PUBLIC: instance.public_ip, PRIVATE: instance.private_ip, SSM: instance.id}
     return {
         "machine": machine.name,
@@ -436,6 +431,6 @@ def _member(machine: Machine, instance: aws.ec2.Instance, access: str) -> Mappin
         "address": addresses[access],
         "private_ip": instance.private_ip,
         "is_manager": machine.role == model.MASTER,
-        "kind": asdict(planned.boot_kind),
+        "kind": asdict(machine.boot_kind),
         "labels": dict(machine.labels),
     }

@@ -11,7 +11,7 @@ from tests.unit.backends.ec2.fleets import GPUS, instance, plan, spec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.price import costs
-from tfdeploy.backends.ec2.price.prices import BillableMachine, Disk, hourly_cost
+from tfdeploy.backends.ec2.price.prices import hourly_cost
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan, make_plan
 
@@ -192,5 +192,5 @@ def test_the_controller_gets_the_price_and_what_is_needed_to_end_a_run() -> None
 
 def test_machines_with_gpus_have_their_price() -> None:
     cost, _ = lines(jobs={"worker": {"ec2": {"instance_type": GPUS.name}}})
-    worker = hourly_cost(BillableMachine(GPUS.name, disks=(Disk("gp3", 100),)), "us-west-2")
+    worker = hourly_cost(GPUS.name, "us-west-2", disks=[("gp3", 100)])
     assert cost.startswith(f"cost: ${SMALL_USD + worker.usd:.2f}/h, ")

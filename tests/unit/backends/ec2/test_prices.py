@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from tfdeploy.backends.ec2.price.prices import (
     ENDING_SECONDS,
     Amount,
-    BillableMachine,
-    Disk,
     billed_after_machines,
     cost_line,
     cost_over,
@@ -27,10 +25,8 @@ from tfdeploy.units import dollars, text_of_seconds
 
 OREGON = "us-west-2"
 DAYS = 72 * 3600.0
-ROOT = Disk("gp3", 100)
-SMALL = BillableMachine("m7i.large", disks=(ROOT,))
+ROOT = ("gp3", 100)
 SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
-STRANGE = BillableMachine("x99.large", disks=(ROOT,))
 STRANGE_USD = SMALL_USD - 0.1008
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
 
@@ -89,27 +85,26 @@ def test_no_region_is_cheaper_or_dearer_than_can_be() -> None:
 
 
 def test_a_machine_costs_itself_its_disks_and_its_address() -> None:
-    assert hourly_cost(SMALL, OREGON).usd == pytest.approx(SMALL_USD)
-    assert hourly_cost(BillableMachine("m7i.large", public_ip=False), OREGON) == Amount(0.1008)
-    assert disk_price(Disk("gp3", 720), OREGON) == pytest.approx(0.08)
-    assert disk_price(Disk("io2", 720), OREGON) is None
+    assert hourly_cost("m7i.large", OREGON, disks=[ROOT]).usd == pytest.approx(SMALL_USD)
+    assert hourly_cost("m7i.large", OREGON, public_ip=False) == Amount(0.1008)
+    assert disk_price(("gp3", 720), OREGON) == pytest.approx(0.08)
+    assert disk_price(("io2", 720), OREGON) is None
 
 
 def test_spot_counts_as_on_demand_and_is_said_to_be_the_most() -> None:
-    found = hourly_cost(BillableMachine("m7i.large", True, (ROOT,)), OREGON)
+    found = hourly_cost("m7i.large", OREGON, spot=True, disks=[ROOT])
     assert found.usd == pytest.approx(SMALL_USD)
     assert found.is_maximum
     assert found.text("/h") == "at most $0.12/h"
 
 
 def test_what_is_unknown_is_said_beside_what_is_known() -> None:
-    found = total(hourly_cost(one, OREGON) for one in (SMALL, STRANGE))
+    known, strange = (hourly_cost(kind, OREGON, disks=[ROOT]) for kind in ("m7i.large", "x99.large"))
+    found = total([known, strange])
     assert found.usd == pytest.approx(SMALL_USD + STRANGE_USD)
     assert found.known is None
     assert found.text("/h") == "at least $0.13/h, plus 1 machine with unknown prices (x99.large)"
-    three = total(
-        hourly_cost(one, OREGON) for one in (STRANGE, STRANGE, BillableMachine("m7i.large", disks=(Disk("io2", 9),)))
-    )
+    three = total([strange, strange, hourly_cost("m7i.large", OREGON, disks=[("io2", 9)])])
     assert three.text("/h").endswith("/h, plus 3 machines with unknown prices (io2 disk, x99.large)")
 
 
@@ -119,7 +114,7 @@ def test_where_some_is_the_most_and_some_unknown_no_bound_is_claimed() -> None:
 
 
 def test_of_a_region_without_prices_nothing_is_known() -> None:
-    found = hourly_cost(SMALL, "mars-north-1")
+    found = hourly_cost("m7i.large", "mars-north-1", disks=[ROOT])
     assert found == Amount(0, ("m7i.large and gp3 disk and public address",))
 
 

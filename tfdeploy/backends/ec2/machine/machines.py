@@ -1,7 +1,7 @@
-"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`, and what the plan does to them."""
+"""From AWS's inventory to the machines of a plan, and what the plan does to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ....errors import SpecError
 from ....paths import NO_ID, cluster_folder
@@ -13,24 +13,17 @@ from ...base import ClusterRef
 from ..aws import api
 from ..aws.api import ROLES_PATH
 from . import boot, machine_count, model, ssh
-from .model import Ec2Inventory, Instance, InstanceType, MachineRequest, PlannedInstance, Subnet, requested_image
+from .model import Ec2Inventory, Ec2Machine, Instance, InstanceType, MachineRequest, Subnet, requested_image
 from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ec2Machine(Machine):
-    """A machine in a plan, with what is created for it on EC2."""
-
-    planned: PlannedInstance = field(hash=False, repr=False)
-
-
-def planned_instance(machine: Machine) -> PlannedInstance:
-    """The EC2 side of a machine in a plan."""
+def planned_instance(machine: Machine) -> Ec2Machine:
+    """A machine in a plan, with what there is of it on EC2."""
     if not isinstance(machine, Ec2Machine):
         raise TypeError(f"{machine.name} was not planned for EC2")
-    return machine.planned
+    return machine
 
 
 def manager(machines: Iterable[Machine]) -> Machine:
@@ -144,29 +137,13 @@ def _market(spot: bool) -> str:
     return "spot" if spot else "on-demand"
 
 
-def _planned_instance(
-    request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
-) -> PlannedInstance:
-    failure = inventory.failures.get(request.machine)
+def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Ec2Machine:
+    instance_type, failure = request.instance_type, inventory.failures.get(request.machine)
     # That of an earlier instance does not count.
     failed = failure.summary if failure and (instance is None or instance.instance_id == failure.instance_id) else ""
     changes: list[str] = []
     if instance:
         changes = [*filter(None, [failed]), *_changes(request, fleet, inventory.subnet.subnet_id, instance)]
-    staying = instance if instance and not changes else None
-    return PlannedInstance(
-        request,
-        inventory.subnet,
-        # One that stays keeps its image, even if the parameter has another value by now.
-        image_id=staying.image_id if staying else inventory.images[request.image],
-        instance=instance,
-        changes=tuple(changes),
-        failed=failed,
-    )
-
-
-def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Ec2Machine:
-    instance_type = request.instance_type
     return Ec2Machine(
         name=request.machine,
         role=model.MASTER if request.is_manager else model.WORKER,
@@ -186,7 +163,13 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         kind=instance_type.name,
         jobs=request.jobs,
         exists=instance is not None,
-        planned=_planned_instance(request, fleet, inventory, instance),
+        request=request,
+        subnet=inventory.subnet,
+        # One that stays keeps its image, even if the parameter has another value by now.
+        image_id=instance.image_id if instance and not changes else inventory.images[request.image],
+        instance=instance,
+        changes=tuple(changes),
+        failed=failed,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
+from ....plan.scheduler import Machine
 from ....spec.ec2 import DEEP_LEARNING, EbsVolume, InstanceSpec
 
 LIVE = ("pending", "running", "stopping", "stopped")
@@ -120,9 +121,9 @@ class MachineRequest:
         return self.spec.ebs_volumes
 
 
-@dataclass(frozen=True)
-class PlannedInstance:
-    """The EC2 side of a machine in a plan (`machines.Ec2Machine`): what to create, and what exists already."""
+@dataclass(frozen=True, kw_only=True)
+class Ec2Machine(Machine):
+    """A machine in a plan: what to create on EC2, and what exists already."""
 
     request: MachineRequest
     subnet: Subnet

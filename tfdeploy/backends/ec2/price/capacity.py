@@ -14,7 +14,7 @@ from ...base import ClusterRef
 from ..aws import account, api
 from ..aws.errors import AwsRefusal, Kind, provider_error
 from ..machine import ssh
-from ..machine.model import InstanceType, PlannedInstance, Subnet
+from ..machine.model import Ec2Machine, InstanceType, Subnet
 from . import prices
 
 _CODE, _PROFILE = "InsufficientInstanceCapacity", re.compile("instance ?profile", re.IGNORECASE)
@@ -85,7 +85,7 @@ def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: 
     return similar_types(instance_type, region, candidates, spot)
 
 
-def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
+def plan_lines(planned: Iterable[Ec2Machine]) -> list[str]:
     """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
     if stack_config.value(account.PACKAGE, "maxRetries") or all(machine.can_stay for machine in planned):
         return []
@@ -93,7 +93,7 @@ def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
     return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
 
 
-def error_hook(name: str, cluster: ClusterRef, planned: Mapping[str, PlannedInstance]) -> pulumi.ResourceOptions:
+def error_hook(name: str, cluster: ClusterRef, planned: Mapping[str, Ec2Machine]) -> pulumi.ResourceOptions:
     """Options for the AWS resources of the cluster `name` that add a sentence and a remedy to AWS's error; for missing capacity the
     zones and types that would do. An engine without error hooks shows AWS's error alone."""
     if not monitor_supports_feature(resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS):
@@ -110,7 +110,7 @@ def error_hook(name: str, cluster: ClusterRef, planned: Mapping[str, PlannedInst
     return pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 
 
-def explanation(cluster: ClusterRef, planned: Mapping[str, PlannedInstance], name: str, text: str) -> str:
+def explanation(cluster: ClusterRef, planned: Mapping[str, Ec2Machine], name: str, text: str) -> str:
     """What a user can do about an error of Pulumi's AWS provider for the resource `name`; empty where its text is all that is known."""
     region = ssh.region(cluster)
     if name in planned and _CODE in text:
@@ -125,7 +125,7 @@ def explanation(cluster: ClusterRef, planned: Mapping[str, PlannedInstance], nam
     return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
 
-def _message(region: str, machine: str, planned: Mapping[str, PlannedInstance]) -> str:
+def _message(region: str, machine: str, planned: Mapping[str, Ec2Machine]) -> str:
     requests = [instance.request for instance in planned.values()]
     request, present = planned[machine].request, planned[machine].subnet
     zones = frozenset.intersection(*(each.instance_type.zones for each in requests)) - {present.zone}

@@ -13,6 +13,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
 from ....units import dollars, text_of_seconds
 from ..machine.machines import planned_instance
+from ..machine.model import Ec2Machine
 from . import prices
 
 _NEW_DISK = "gp3"
@@ -113,7 +114,7 @@ def _cost_to_end(spec: ClusterSpec, hourly: prices.Amount) -> float:
 
 
 def _hourly_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> prices.Amount:
-    return prices.total(prices.hourly_cost(_billable_machine(spec, machine), machine.region) for machine in machines)
+    return prices.total(_machine_cost(spec, planned_instance(machine)) for machine in machines)
 
 
 def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
@@ -123,10 +124,10 @@ def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
     return prices.billed_after_machines(machines[0].region, spec.ec2.efs, keep_record, keep_files, volume_ids)
 
 
-def _billable_machine(spec: ClusterSpec, machine: Machine) -> prices.BillableMachine:
+def _machine_cost(spec: ClusterSpec, machine: Ec2Machine) -> prices.Amount:
     """The user's own volumes are not counted: they exist without the machine."""
-    request = planned_instance(machine).request
-    root = prices.Disk(request.spec.root_volume_type, request.spec.root_volume_size)
-    new_disks = (prices.Disk(_NEW_DISK, volume.size) for volume in request.volumes if not volume.volume_id)
+    request = machine.request
+    disks = [(request.spec.root_volume_type, request.spec.root_volume_size)]
+    disks += [(_NEW_DISK, volume.size) for volume in request.volumes if not volume.volume_id]
     public_ip = spec.ec2.connectivity == PUBLIC
-    return prices.BillableMachine(machine.kind, request.spot, (root, *new_disks), public_ip)
+    return prices.hourly_cost(machine.kind, machine.region, spot=request.spot, disks=disks, public_ip=public_ip)

@@ -35,22 +35,8 @@ class PriceTable:
     """Name of a row (an instance type, a family, `ebs gp3`, `efs`, …) to region to USD."""
 
 
-@dataclass(frozen=True)
-class Disk:
-    """A disk that is created with a machine."""
-
-    kind: str
-    gib: int
-
-
-@dataclass(frozen=True)
-class BillableMachine:
-    """The properties of a machine that AWS bills."""
-
-    instance_type: str
-    spot: bool = False
-    disks: tuple[Disk, ...] = ()
-    public_ip: bool = True
+Disk = tuple[str, int]
+"""The kind of a disk (`gp3`), and its GiB."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +101,20 @@ def storage_price(row: str, gib: float, region: str) -> float | None:
 
 def disk_price(disk: Disk, region: str) -> float | None:
     """USD per hour for a disk; None where the table does not have it."""
-    return storage_price(f"ebs {disk.kind}", disk.gib, region)
+    kind, gib = disk
+    return storage_price(f"ebs {kind}", gib, region)
 
 
-def hourly_cost(machine: BillableMachine, region: str) -> Amount:
+def hourly_cost(
+    instance_type: str, region: str, *, spot: bool = False, disks: Iterable[Disk] = (), public_ip: bool = True
+) -> Amount:
     """The cost of one machine per hour: the instance, its disks, its public address."""
-    parts = [(machine.instance_type, instance_price(machine.instance_type, region))]
-    parts += [(f"{disk.kind} disk", disk_price(disk, region)) for disk in machine.disks]
-    parts += [("public address", price_table().rows["ipv4"].get(region))] if machine.public_ip else []
+    parts = [(instance_type, instance_price(instance_type, region))]
+    parts += [(f"{disk[0]} disk", disk_price(disk, region)) for disk in disks]
+    parts += [("public address", price_table().rows["ipv4"].get(region))] if public_ip else []
     missing = list(dict.fromkeys(name for name, usd in parts if usd is None))
     usd = sum(usd for _, usd in parts if usd is not None)
-    return Amount(usd, (" and ".join(missing),) if missing else (), machine.spot)
+    return Amount(usd, (" and ".join(missing),) if missing else (), spot)
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
