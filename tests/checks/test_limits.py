@@ -19,9 +19,9 @@ LIMITS = {
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2970,
     "tfdeploy/backends/ec2": 6895,
-    "tfdeploy/report": 4569,
-    "tfdeploy/cli": 6587,
-    "tests": 78188,
+    "tfdeploy/report": 4559,
+    "tfdeploy/cli": 6489,
+    "tests": 78187,
     "bench": 4800,
     "docs": 6613,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48981, 316
+PACKAGE_LINES, PACKAGE_MODULES = 48873, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

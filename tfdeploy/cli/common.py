@@ -54,6 +54,14 @@ def print_json(document: Any) -> None:
     print_result(json.dumps(document, indent=2, default=str))
 
 
+def print_answer(as_json: bool, document: Any, sentences: str) -> None:
+    """Print what a command has done or found: as JSON, or in sentences."""
+    if as_json:
+        print_json(document)
+    else:
+        print_prose(sentences)
+
+
 def _safe_for(out: TextIO, text: str) -> str:
     """The text without escape sequences if it is for a terminal: it may contain what programs and engines printed."""
     return "\n".join(safe(line, False) for line in text.split("\n")) if out.isatty() else text

@@ -51,11 +51,11 @@ def _call_command(name: str, words: Sequence[str]) -> None:
 
     verb = find_command(name)
     parser, function = command_parser(verb, name)
-    options = vars(parser.parse(words, verb.runs_command))
+    options = parser.parse(words, verb.runs_command)
     if verb.common:
-        function(_query(options), **options)
+        function(_query(vars(options)), **vars(options))
     else:
-        function(**options)
+        function(options)
 
 
 def _query(options: dict[str, Any]) -> "ClusterQuery":

@@ -5,7 +5,6 @@ import json
 import os
 import select
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import BinaryIO
 
 from ..agent.record.terminal_text import RESET, safe
 from ..errors import BackendError
-from ..outputs import MachineRow, TaskRow
-from ..report.tables import Table, fit, heading, kind, machine_table, screen_tables, task_table, text_table, with_ages
+from ..report.tables import text_table
 from .common import columns, has_colours, print_styled
 from .snapshot import LogLine
 
@@ -118,54 +116,11 @@ def sleep_while_read(duration: float) -> None:
         raise BrokenPipeError
 
 
-_BOLD, _GREEN, _RED, _YELLOW, _DIM = 1, 32, 31, 33, 2
-_STYLES = {"run": _GREEN, "good": _GREEN, "bad": _RED, "over": _DIM}
-"""Kind of a state to its colour; every other state is on its way to one of these."""
-
-
 def screen_width(wide: bool = False) -> int:
     """The terminal's width in columns; 0 for no limit: without a terminal, or if the user wants all columns."""
     return 0 if wide else columns(sys.stdout)
 
 
-def cluster_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, colours: bool = False) -> str:
-    """The tables of tasks and machines in so many columns; 0 for no limit."""
-    return _text_of(screen_tables(machines, tasks, time.time()), width, colours)
-
-
-def wide_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], endpoints: Mapping[str, str]) -> str:
-    """The same with all columns, and with the addresses that are in use."""
-    return _text_of([with_ages(task_table(tasks, endpoints), time.time()), machine_table(machines)], 0, has_colours())
-
-
-def _text_of(tables: Sequence[Table], width: int, colours: bool) -> str:
-    return "\n\n".join(table_lines(table.rows, table.columns, width, colours) for table in tables)
-
-
 def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide: bool) -> None:
     """Print a table in the width of the terminal, or with all columns in full."""
-    print_styled(table_lines(rows, columns, screen_width(wide), has_colours()))
-
-
-def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, colours: bool) -> str:
-    """A table in so many columns, 0 for no limit. Commands are cut first; the status and what identifies a row are never cut."""
-    # Without line breaks and without what would move the cursor.
-    rows = [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
-    if not width and not colours:
-        return text_table(rows, columns)
-    from rich.cells import cell_len, set_cell_size
-
-    def cell(text: str, size: int, style: int) -> str:
-        text = text if cell_len(text) <= size else f"{set_cell_size(text, size - 1)}…"
-        padding = " " * (size - cell_len(text))
-        return (f"\x1b[{style}m{text}{RESET}" if colours and style and text else text) + padding
-
-    widths, gap = fit(rows, columns, width, cell_len)
-    lines = [[cell(heading(column), size, _BOLD) for column, size in widths.items()]]
-    lines += [[cell(row[column], size, _style(column, row[column])) for column, size in widths.items()] for row in rows]
-    return "\n".join((" " * gap).join(line).rstrip() for line in lines)
-
-
-def _style(column: str, text: str) -> int:
-    """The colour of a cell: that of its state if it has one."""
-    return _STYLES.get(kind(text), _YELLOW) if column in ("status", "state") else 0
+    print_styled(text_table(rows, columns, screen_width(wide), has_colours()))

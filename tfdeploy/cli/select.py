@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,6 +128,22 @@ def _stack_of(query: ClusterQuery) -> tuple[str, str, Path]:
         return named.cluster["project"], named.cluster["stack"], Path(named.folder, _PROJECT_FILES[0])
     project, file = find_project(query.cwd)
     return project, query.stack_name or _selected_stack(project, file), file
+
+
+def find_run_id(title: str, name: str, run_ids: Iterable[str], hint: str = "") -> str:
+    """The id among the runs of a cluster that a name is, or is the beginning of.
+
+    Raises:
+        NotFound: there is none, or several; `hint` says then which there are.
+    """
+    ids = list(dict.fromkeys(run_ids))
+    matches = [name] if name in ids else [run_id for run_id in ids if name and run_id.startswith(name)]
+    if len(matches) > 1:
+        raise NotFound(f"{title}: {name!r} is the beginning of several runs: {', '.join(matches)}.")
+    known = ", ".join(ids) or "none"
+    if not matches:
+        raise NotFound(f"{title} has no run {name!r}. {hint or f'Its runs are: {known}.'}")
+    return matches[0]
 
 
 def _is_own(entry: Entry) -> bool:

@@ -2,7 +2,7 @@
 
 import heapq
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -85,6 +85,21 @@ def refuse_endless_wait(snapshot: Snapshot) -> None:
         raise NotFound(
             f"nothing of {entry.title} exists on {backend}, and no update is creating it. `pulumi up` creates it."
         )
+
+
+def snapshots(entry: Entry, pause: Callable[[], object]) -> Iterator[Snapshot]:
+    """Observations of a cluster, with a pause after each, until waiting longer is useless; at least one.
+
+    Raises:
+        NotFound: nothing of the cluster exists.
+    """
+    snapshot = take_snapshot(entry)
+    yield snapshot
+    while not snapshot.is_finished:
+        refuse_endless_wait(snapshot)
+        pause()
+        snapshot = take_snapshot(registry.latest(entry))
+        yield snapshot
 
 
 def _may_be_updating(entry: Entry) -> bool:

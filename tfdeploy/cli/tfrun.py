@@ -26,7 +26,7 @@ def call(words: Sequence[str]) -> None:
     """Run a command on a new cluster."""
     parser = Parser("tfrun", run.__doc__ or "", "[--] COMMAND...")
     add_arguments(parser, OPTIONS)
-    run(**vars(parser.parse(words, has_remainder=True)))
+    run(parser.parse(words, has_remainder=True))
 
 
 def main() -> None:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agent import run_state as states
-from ..agent.control.elastic import is_left_out
-from ..agent.control.end_policy import may_fail
 from ..agent.record.terminal_text import plain
-from ..agent.run_state import RunState, TaskState
+from ..agent.run_state import RunState
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment
 from .events import exit_text, restart_text, task_detail
@@ -79,7 +77,7 @@ def _destroyed(facts: Facts) -> Iterator[Finding]:
     text = f"The cluster was destroyed at {moment(facts.ended)}. {result}"
     yield Finding("", text, remedy, wrong=state == states.FAILED)
     if state == states.FAILED:
-        yield from [_failed_task(facts, task) for task in failed_tasks(facts.run)]
+        yield from [failure_of(task, facts.sight) for task in failed_tasks(facts.run)]
 
 
 def after_stop(run_id: str, cause: str = "") -> str:
@@ -105,27 +103,12 @@ def from_checkpoint(run_id: str) -> str:
 
 def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
-    failed = [_failed_task(facts, task) for task in failed_tasks(facts.run)]
+    failed = [failure_of(task, facts.sight) for task in failed_tasks(facts.run)]
     yield from failed or _engine_problems(facts, ())
     yield from facts.report.problems
     if facts.run and facts.run.result and facts.run.result.cause == states.STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."
         yield Finding("", text, "Raise `start_timeout`, or remove it, where starting takes long, as for a large image.")
-
-
-def _failed_task(facts: Facts, task: TaskState) -> Finding:
-    how = f"failed with exit code {task.exit_code}"
-    if task.state == states.OUT_OF_MEMORY:
-        how = "ran out of memory"
-    elif task.signal:
-        how = f"was killed by {task.signal}"
-    failure = failure_of(task, facts.sight)
-    how += failure.place
-    run = facts.run
-    if run is not None and run.result is None and may_fail(run, task):
-        how += ". The training continues without it"
-        how += f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
-    return Finding(task.hostname, f"{task.hostname} {how}.", failure.remedy, failure.lines)
 
 
 def _unfinished(facts: Facts) -> Iterator[Finding]:
@@ -211,12 +194,11 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
         if task is None or (engine is not None and engine.reason):
             continue
         if task.state == states.RESTARTING:
-            failure = failure_of(task, facts.sight)
             when = restart_text(task.restart_delay, task.failures, task.max_failures)
             text = f"{hostname} ended ({exit_text(task.end)}) and restarts {when}."
-            yield Finding(hostname, text, failure.remedy, failure.lines)
+            yield failure_of(task, facts.sight)._replace(text=text)
         elif task.state in states.DEAD:
-            yield _failed_task(facts, task)
+            yield failure_of(task, facts.sight)
         elif status == states.LOST:
             text = f"{hostname} is lost: its launcher on {row['machine']} is gone."
             yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.heal}` does.")

@@ -7,14 +7,26 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..agent.control.elastic import optional_workers
-from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
+from ..agent.control.elastic import is_left_out, optional_workers
+from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker, may_fail
 from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
 from ..agent.record.steps import step_in
 from ..agent.record.terminal_text import shown_text
-from ..agent.run_state import DEAD, EVALUATOR, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
+from ..agent.run_state import (
+    DEAD,
+    EVALUATOR,
+    FINAL,
+    OUT_OF_MEMORY,
+    RUNNING,
+    STOPPED,
+    SUCCEEDED,
+    UNTIL,
+    WORKERS,
+    RunState,
+    TaskState,
+)
 from ..backends.base import ObservedState
 from ..units import named
 from .events import exit_text
@@ -94,22 +106,6 @@ class Finding(NamedTuple):
     """Whether it is a problem."""
 
 
-class Failure(NamedTuple):
-    """A task that failed, in the words of its program."""
-
-    hostname: str
-    lines: list[str]
-    """The line of the exception or error first, then the last other lines."""
-    remedy: str
-    where: str = ""
-    """The line of the program that raised the exception: `train.py, line 9`; empty where that is unknown."""
-
-    @property
-    def place(self) -> str:
-        """The same as a part of a sentence."""
-        return f" in {self.where}" if self.where else ""
-
-
 def is_noise(text: str) -> bool:
     """Whether a line is one of those that TensorFlow prints at each start."""
     return _noise().match(text) is not None
@@ -121,8 +117,9 @@ def _noise() -> re.Pattern[str]:
     return re.compile("|".join(_NOISE))
 
 
-def failure_of(task: TaskState, observed: ObservedState) -> Failure:
-    """The failure of a task: of its stderr, or of all of its output if its stderr has only noise."""
+def failure_of(task: TaskState, observed: ObservedState) -> Finding:
+    """A task that failed, in the words of its program: of its stderr, or of all of its output if its stderr has only noise. The line of
+    the exception or error is the first, then come the last other lines."""
     lines = _without_unused(observed.view.logs.get(task.hostname, []))
     stderr = [line for line in lines if line.pipe == _STDERR]
     error, others = _parts(stderr)
@@ -132,10 +129,26 @@ def failure_of(task: TaskState, observed: ObservedState) -> Failure:
     if not error and not others:
         others = [shown_text(line.text) for line in lines if line.text.strip()]
     shown = [*error, *others[-(SHOWN_LINES - len(error)) :]]
-    return Failure(task.hostname, shown, exit_remedy(task, [*error, *others[-_READ_LINES:]]), where if error else "")
+    place = f" in {where}" if where and error else ""
+    text = f"{task.hostname} {_how_it_failed(task)}{place}.{_without_it(task, observed.view.run_state)}"
+    return Finding(task.hostname, text, exit_remedy(task, [*error, *others[-_READ_LINES:]]), shown)
 
 
-def failures(observed: ObservedState) -> list[Failure]:
+def _how_it_failed(task: TaskState) -> str:
+    if task.state == OUT_OF_MEMORY:
+        return "ran out of memory"
+    return f"was killed by {task.signal}" if task.signal else f"failed with exit code {task.exit_code}"
+
+
+def _without_it(task: TaskState, run: RunState | None) -> str:
+    """That the training continues, and how the task starts again; empty where it does not."""
+    if run is None or run.result is not None or not may_fail(run, task):
+        return ""
+    again = f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
+    return f" The training continues without it{again}."
+
+
+def failures(observed: ObservedState) -> list[Finding]:
     """The tasks that failed in a failed run, the cause first."""
     run = observed.view.run_state
     if run is None or run.result is None or run.result.state not in DEAD:

@@ -17,7 +17,7 @@ _PLACE = (
     "`docker node ls` lists the machines."
 )
 _SMALLER = "lower the `memory`, `cpus` or `gpus` of {job!r} and run `pulumi up`, or "
-_KUBERNETES_REMEDIES = (
+_ENGINE_REMEDIES = (
     (
         r"the API server at \S+ does not respond|no context of the kubeconfig",
         "Restore the connection, or correct `kubernetes.context` or `KUBECONFIG`, until `kubectl get pods` works.",
@@ -45,9 +45,6 @@ _KUBERNETES_REMEDIES = (
         "Its pod starts elsewhere when the node is back, or when it was deleted: `kubectl delete node {node}`.",
     ),
     (r"\bsuspended$|DeadlineExceeded|^BackoffLimitExceeded", "`pulumi up --refresh` starts it again."),
-)
-_ENGINE_REMEDIES = (
-    *_KUBERNETES_REMEDIES,
     (
         (
             r"no such image|pull access denied|manifest .*(?:unknown|not found)|repository .*not (?:found|exist)|invalid reference"
@@ -102,23 +99,17 @@ _KERAS_2 = (
 _FLAGS = "|".join(FLAGS)
 _PROGRAM_REMEDIES = (
     (
-        r"No module named 'tensorflow_addons",
-        (
-            "TensorFlow Addons ended with TensorFlow 2.15 and Keras 2: replace what the program takes from it, or use TensorFlow 2.15, "
-            f"by {_TENSORFLOW_2_15}."
-        ),
-    ),
-    (
         r"ImportError: Keras cannot be imported",
         "`TF_USE_LEGACY_KERAS` is set, and Keras 2 is not installed: add `tf_keras` to `requirements`.",
     ),
     (
         (
             r"module 'tensorflow\S*' has no attribute 'estimator'|cannot import name 'estimator' from 'tensorflow"
-            r"|No module named 'tensorflow(?:\.python\.estimator|_estimator)"
+            r"|No module named 'tensorflow(?:\.python\.estimator|_estimator|_addons)"
         ),
         (
-            f"TensorFlow 2.16 and later have no Estimator: use TensorFlow 2.15, by {_TENSORFLOW_2_15}, or on `local` by "
+            "TensorFlow 2.16 and later have no Estimator and no TensorFlow Addons: use TensorFlow 2.15, by "
+            f"{_TENSORFLOW_2_15}, or on `local` by "
             '`requirements=["tensorflow==2.15.*"]` with Python 3.9 to 3.11.'
         ),
     ),
@@ -175,14 +166,13 @@ _PROGRAM_REMEDIES = (
             "does not bring them back."
         ),
     ),
-    (
-        r"cannot start '(?P<name>[^']*)': its first line names",
-        "Correct the first line of {name}, or install the program that it names where the tasks run.",
-    ),
     (r"cannot start '(?P<name>[^']*)': Permission denied", "Run `chmod +x {name}`, and `pulumi up`."),
     (
-        r"cannot start '(?P<name>[^']*)': Exec format error",
-        "{name} is for another processor, or its first line does not name the program that runs it, such as `#!/bin/sh`.",
+        r"cannot start '(?P<name>[^']*)': (?:its first line names|Exec format error)",
+        (
+            "Correct the first line of {name}, such as `#!/bin/sh`, or install the program that it names where the tasks run. "
+            "A program may also be for another processor."
+        ),
     ),
     (
         r"Job \"\" was not defined in cluster|No such job in cluster: ''|job_name.{0,40} (?:is empty|not specified)",
@@ -218,20 +208,12 @@ _PROGRAM_REMEDIES = (
 
 _NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
 _MOST_SIGNALS = 64
-_SIGNALS = {
-    1: "SIGHUP",
-    2: "SIGINT",
-    3: "SIGQUIT",
-    4: "SIGILL",
-    6: "SIGABRT",
-    7: "SIGBUS",
-    8: "SIGFPE",
-    9: "SIGKILL",
-    11: "SIGSEGV",
-    13: "SIGPIPE",
-    15: "SIGTERM",
-}
-"""The numbers of Linux, where the tasks run."""
+_SIGNALS = (
+    *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE"),
+    *("KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM"),
+)
+"""The signals of Linux, where the tasks run, from 1 on."""
+
 _MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches or fewer tasks."
 
 
@@ -261,7 +243,7 @@ def signal_behind(task: TaskState) -> str:
     number = (task.exit_code or 0) - _SIGNALLED
     if task.signal or not 0 < number <= _MOST_SIGNALS:
         return ""
-    return _SIGNALS.get(number) or f"signal {number}"
+    return f"SIG{_SIGNALS[number - 1]}" if number <= len(_SIGNALS) else f"signal {number}"
 
 
 def _signalled(code: int, killed: str) -> str:

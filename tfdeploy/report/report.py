@@ -18,7 +18,6 @@ from ..units import moment, named, text_of_number, text_of_seconds
 from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
 from .program_problems import (
-    Failure,
     Finding,
     failures,
     lost_with_success,
@@ -68,7 +67,7 @@ class Report:
     cost: CostSummary
     timed: dict[str, list[tuple[float, str]]]
     """The last lines of each task with their times, in seconds since 1970."""
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Finding] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     problems: list[Finding] = field(default_factory=list)
     """Tasks that wait for a machine, or for a peer, that does not respond, workers that never trained, metrics that no condition of
@@ -88,6 +87,11 @@ class Report:
     """Of an update: why what depends on the cluster is not created; empty where it is."""
     time_left: str = ""
     """After the success of the run, which workers are waited for, whether the evaluator is, and for how long at most."""
+
+    @property
+    def took(self) -> str:
+        """How long the run took, or takes until now; empty if there is none."""
+        return text_of_seconds(max(0.0, self.last_seen - self.submitted)) if self.submitted else ""
 
 
 def report(expected: ExpectedState, observed: ObservedState) -> Report:
@@ -131,7 +135,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         is_uploading=_is_uploading(observed),
         sentences=sentences,
         submitted=run_state.submitted_at if run_state else 0.0,
-        last_seen=_last_seen(run_state, observed),
+        last_seen=run_end(run_state) if run_state and run_state.result else observed.at,
         time_left=left,
     )
 
@@ -142,10 +146,9 @@ def _may_listen(row: TaskRow, run_state: RunState | None) -> bool:
     return task is None or run_state is None or run_state.result is None or task.state not in states.FINAL
 
 
-def _last_seen(run_state: RunState | None, observed: ObservedState) -> float:
-    """When the last training task of a run with a result ended, else the time of the observation."""
-    if run_state is None or run_state.result is None:
-        return observed.at
+def run_end(run_state: RunState) -> float:
+    """When the last training task of a run with a result ended."""
+    assert run_state.result is not None
     return max([run_state.result.at, *(task.ended for task in run_state.training_tasks)])
 
 
@@ -412,10 +415,10 @@ def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     return {**expected.cost, **observed.cost} if observed.cost is not None else {}
 
 
-def _cause_text(failed: Sequence[Failure]) -> str:
+def _cause_text(failed: Sequence[Finding]) -> str:
     """What the first task that failed printed last, and what to do; each is a line. Empty for none."""
     if not failed:
         return ""
     first = failed[0]
-    lines = [f"{first.hostname}: {first.lines[0]}"] if first.lines else []
+    lines = [f"{first.about}: {first.lines[0]}"] if first.lines else []
     return "".join(f"\n{line}" for line in [*lines, first.remedy])

@@ -39,13 +39,13 @@ class RunDiff:
         older, newer = self.older, self.newer
         return {
             "Arguments": _differing_rows(argument_values(older.spec), argument_values(newer.spec)),
-            "Tasks": _differing_rows(older.outcome.tasks, newer.outcome.tasks),
+            "Tasks": _differing_rows(older.tasks, newer.tasks),
         }
 
     def compared(self, now: float) -> list[tuple[str, str, str]]:
         """What is known of both runs, side by side: the name of each thing, and its text for the older and the newer run."""
         cells = [
-            {**run.cells(now), "steps/s": _speed_text(speed), "tasks": counts_text(run.outcome.tasks)}
+            {**run.cells(now), "steps/s": _speed_text(speed), "tasks": counts_text(run.tasks)}
             for run, speed in zip((self.older, self.newer), self.speeds, strict=True)
         ]
         names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..agent.run_state import TENSORBOARD, RunState
 from ..agent.task_command import shown_command
 from ..units import moment, text_of_number, text_of_seconds
 from .events import result_text
-from .report import metric_text, metric_value
+from .report import metric_text, metric_value, run_end
 
 UNFINISHED = "unfinished"
 """The state of a run without a result that another run has replaced."""
@@ -41,23 +41,6 @@ _POLICIES = {
 
 
 @dataclass(frozen=True)
-class RunOutcome:
-    """How a run went. Times are in seconds since 1970."""
-
-    submitted: float
-    ended: float | None = None
-    """The end of its last task; None while it runs."""
-    result: str = ""
-    reason: str = ""
-    tasks: Mapping[str, int] = field(default_factory=dict)
-    """Job to the number of its tasks."""
-    metrics: Mapping[str, str | None] = field(default_factory=dict)
-    """Name to what its pattern has matched; None for nothing."""
-    has_warnings: bool = False
-    """Whether a task that has succeeded has lost processes or models."""
-
-
-@dataclass(frozen=True)
 class StoredRun:
     """One run, as a record has it."""
 
@@ -66,8 +49,9 @@ class StoredRun:
     cluster: str
     """The title of its cluster, which clusters of different logins share."""
     backend: str
-    spec: RunSpec
-    outcome: RunOutcome
+    state: RunState
+    metrics: Mapping[str, str | None]
+    """Name to what its pattern has matched; None for nothing."""
     record: Path
     """The folder of its record."""
     is_current: bool = False
@@ -75,36 +59,62 @@ class StoredRun:
     changed: tuple[str, ...] | None = None
     """What differs from the run before it of the same cluster, in `summaries`; None for the first run."""
 
+    @property
+    def spec(self) -> RunSpec:
+        """What was submitted."""
+        return self.state.spec
+
+    @property
+    def tasks(self) -> dict[str, int]:
+        """Job to the number of its tasks."""
+        return task_counts(self.state)
+
+    @property
+    def ended(self) -> float | None:
+        """The end of its last task, in seconds since 1970; None while it runs."""
+        if self.state.result is not None:
+            return run_end(self.state)
+        if self.is_current:
+            return None
+        # The controller does not follow the tasks of a run that another run has replaced.
+        return max([self.state.submitted_at, *(max(task.ended, task.seen) for task in self.state.training_tasks)])
+
+    @property
+    def result(self) -> str:
+        """How it ended, or whether it runs."""
+        if self.state.result is not None:
+            return self.state.result.state
+        return "running" if self.is_current else UNFINISHED
+
     def cells(self, now: float) -> dict[str, str]:
         """Its row in a table, with a column for each metric."""
-        outcome = self.outcome
-        end = now if outcome.ended is None and self.is_current else outcome.ended
+        end = now if self.ended is None else self.ended
+        has_warnings = any(task.end.killed or task.end.unstored for task in self.state.training_tasks if task.end)
         return {
             "cluster": self.cluster,
             "run": self.spec.id,
-            "started": moment(outcome.submitted),
-            "took": "" if end is None else text_of_seconds(max(0.0, end - outcome.submitted)),
+            "started": moment(self.state.submitted_at),
+            "took": text_of_seconds(max(0.0, end - self.state.submitted_at)),
             "where": self.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
-            "result": f"{outcome.result}{' with warnings' if outcome.has_warnings else ''}",
-            **{metric_column(name): metric_text(metric_value(text)) for name, text in outcome.metrics.items()},
+            "result": f"{self.result}{' with warnings' if has_warnings else ''}",
+            **{metric_column(name): metric_text(metric_value(text)) for name, text in self.metrics.items()},
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Its document in JSON output."""
-        outcome = self.outcome
         return {
             "cluster": self.cluster,
             "backend": self.backend,
             "run": self.spec.id,
-            "submitted_at": outcome.submitted,
-            "ended_at": outcome.ended,
-            "tasks": dict(outcome.tasks),
+            "submitted_at": self.state.submitted_at,
+            "ended_at": self.ended,
+            "tasks": self.tasks,
             "changed": None if self.changed is None else list(self.changed),
             "current": self.is_current,
-            "result": outcome.result,
-            "reason": outcome.reason,
-            "metrics": {name: metric_value(text) for name, text in outcome.metrics.items()},
+            "result": self.result,
+            "reason": result_text(self.state.result) if self.state.result else "",
+            "metrics": {name: metric_value(text) for name, text in self.metrics.items()},
         }
 
 
@@ -120,28 +130,11 @@ def summaries(runs: Iterable[StoredRun]) -> list[StoredRun]:
     """The runs, the newest first, each with what differs from the run before it."""
     before: dict[tuple[str, ...], StoredRun] = {}
     rows = []
-    for run in sorted(runs, key=lambda run: run.outcome.submitted):
+    for run in sorted(runs, key=lambda run: run.state.submitted_at):
         earlier = before.get(run.key)
         rows.append(run if earlier is None else replace(run, changed=tuple(changes(earlier, run))))
         before[run.key] = run
     return rows[::-1]
-
-
-def outcome_of(state: RunState, metrics: Mapping[str, str | None], is_current: bool) -> RunOutcome:
-    """How a run went, from its state in the record."""
-    result = state.result
-    # The controller does not follow the tasks of a run that another run has replaced.
-    ends = [task.ended if result else max(task.ended, task.seen) for task in state.training_tasks]
-    ended = max([result.at, *ends]) if result else None if is_current else max([state.submitted_at, *ends])
-    return RunOutcome(
-        submitted=state.submitted_at,
-        ended=ended,
-        result=result.state if result else "running" if is_current else UNFINISHED,
-        reason=result_text(result) if result else "",
-        has_warnings=any(task.end.killed or task.end.unstored for task in state.training_tasks if task.end),
-        tasks=task_counts(state),
-        metrics=metrics,
-    )
 
 
 def task_counts(state: RunState) -> dict[str, int]:
@@ -170,7 +163,7 @@ def changes(older: StoredRun, newer: StoredRun) -> list[str]:
         content = [OTHER_CONTENT]
     policies = [name for key, name in _POLICIES.items() if getattr(before, key) != getattr(after, key)]
     policies += [f"{job} restart" for job in jobs if before.jobs[job].restart != after.jobs[job].restart]
-    return [*content, *policies, *_changed_counts(older.outcome.tasks, newer.outcome.tasks)]
+    return [*content, *policies, *_changed_counts(older.tasks, newer.tasks)]
 
 
 def argument_values(spec: RunSpec) -> dict[str, str]:
@@ -200,7 +193,7 @@ def _changed_counts(older: Mapping[str, int], newer: Mapping[str, int]) -> list[
 
 def columns(rows: Sequence[StoredRun], is_of_all: bool) -> list[str]:
     """The columns of the table; the cluster's only where there are several."""
-    metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.outcome.metrics)
+    metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.metrics)
     return [*(["cluster"] if is_of_all else []), "run", "started", "took", "where", "changed", "result", *metrics]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
-from ..units import dollars, named, text_of_seconds, text_of_size, wrapped
+from ..units import dollars, named, text_of_size, wrapped
 from .program_problems import RECORD
 from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
 from .report import Report, metric_text
@@ -29,10 +29,10 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     """What is known of the run, a line for each, and below it how it ended or that it runs. `home` is the user's folder, which is
     written as ~; `width` is that of the terminal, 0 for no limit; without `with_cause`, the failure is explained elsewhere."""
     is_running = report.state == RUNNING and not report.decided
-    took, spent = text_of_seconds(max(0.0, report.last_seen - report.submitted)), report.cost.get("spent")
+    spent = report.cost.get("spent")
     missing = "not printed" if report.decided else "not printed yet"
     rows = {
-        "run": f"{report.run}, took {took}" if report.decided else report.run,
+        "run": f"{report.run}, took {report.took}" if report.decided else report.run,
         **{name: metric_text(value, missing) for name, value in report.metrics.items()},
         "progress": "" if is_running else _progress_text(progress, report.decided),
         "cost": "" if spent is None else f"{dollars(spent)} so far",
@@ -43,7 +43,7 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     lines = [f"{name:<{size}}  {text}" for name, text in shown.items()]
     if is_running:
         detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
-        lines += wrapped(f"Run running for {took}{f': {detail}' if detail else ''}.", width)
+        lines += wrapped(f"Run running for {report.took}{f': {detail}' if detail else ''}.", width)
         lasting = {RECORD, *(row["machine"] for row in report.machines)}
         for wait in [problem for problem in report.problems if problem.about in lasting]:
             lines += wrapped(f"{wait.text} {wait.remedy}".rstrip(), width)
@@ -89,7 +89,7 @@ def next_steps(report: Report, serves: bool = False, in_status: bool = False) ->
     """What to type next; of a problem first `tfdeploy explain`. `in_status`: `tfdeploy status` prints it."""
     if not report.tasks:
         return ""
-    name = next((failed.hostname for failed in report.failures), leader(report.tasks))
+    name = next((failed.about for failed in report.failures), leader(report.tasks))
     is_wrong = report.state in (FAILED, UNKNOWN) or any(
         kind(row["status"]) == "bad" or row["status"].startswith(RESTARTING) for row in report.tasks
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..agent import run_state as states
+from ..agent.record.terminal_text import RESET, safe
 from ..outputs import MachineRow, TaskRow
 from ..spec.backends import is_this_computer
 from ..units import counted, from_moment
@@ -36,14 +37,15 @@ _COMMAND_LENGTH = 40
 _MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10}
 """Columns that are cut in a narrow terminal, in this order, and to which width. Others identify a row, or are its status."""
 
-_EMPTY_COLUMNS = ("public_ip", "region", "container")
-"""Columns that a narrow terminal does not show if they are empty."""
-
 _DROPPED_COLUMNS = (
     *("command", "container", "created", "role", "provider"),
     *("size", "age", "where", "started", "backend", "per_hour"),
 )
 """Columns that a terminal does not show if it is too narrow for all of them, in this order."""
+
+_BOLD, _GREEN, _RED, _YELLOW, _DIM = 1, 32, 31, 33, 2
+_STYLES = {"run": _GREEN, "good": _GREEN, "bad": _RED, "over": _DIM}
+"""Kind of a state to its colour; every other state is on its way to one of these."""
 
 _UNLIMITED = 10_000
 _GAP, _NARROW_GAP = 3, 2
@@ -105,32 +107,63 @@ def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str
     return _joined([machine_table(machines), _with_short_commands(task_table(tasks))])
 
 
-def screen_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], now: float) -> list[Table]:
-    """The tables of a terminal: tasks first, with their ages, and machines where they have anything to report. The id of a process on
-    this computer is left out. In a log, with `now` 0, tasks have the times of their creation."""
+def screen_text(
+    machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, now: float, colours: bool = False
+) -> str:
+    """The tables of a terminal with so many columns, 0 for no limit: tasks first, with their ages, and machines where they have
+    anything to report. The id of a process on this computer is left out. In a log, with `now` 0, commands are short, and tasks have the
+    times of their creation."""
     hidden = ["container"] if all(is_this_computer(machine["provider"]) for machine in machines) else []
-    timed = with_ages(task_table(tasks), now) if now else task_table(tasks)
+    timed = with_ages(task_table(tasks), now) if now else _with_short_commands(task_table(tasks))
     tables = [timed, *([machine_table(machines)] if _is_informative(machines) else [])]
-    return [without_empty_columns(table, hidden) for table in tables]
+    return _joined([without_empty_columns(table, hidden) for table in tables], width, colours)
 
 
-def screen_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, now: float) -> str:
-    """The same as plain text in so many columns, as far as possible; 0 for no limit."""
-    return _joined(map(_with_short_commands, screen_tables(machines, tasks, now)), width)
+def wide_text(
+    machines: Sequence[MachineRow],
+    tasks: Sequence[TaskRow],
+    endpoints: Mapping[str, str],
+    now: float,
+    colours: bool = False,
+) -> str:
+    """The same with all columns in full, and with the addresses that are in use."""
+    return _joined([with_ages(task_table(tasks, endpoints), now), machine_table(machines)], 0, colours)
 
 
-def _joined(tables: Iterable[Table], width: int = 0) -> str:
-    return "\n\n".join(text_table(table.rows, table.columns, width) for table in tables)
+def _joined(tables: Iterable[Table], width: int = 0, colours: bool = False) -> str:
+    return "\n\n".join(text_table(table.rows, table.columns, width, colours) for table in tables)
 
 
-def text_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int = 0) -> str:
-    """A table as plain text: column names in capitals, columns as wide as their longest cell, three spaces between them. `width` is
-    that of the terminal; 0 for no limit."""
-    cells = [{column: str(row[column] or "") for column in columns} for row in rows]
-    widths, gap = fit(cells, columns, width)
-    lines = [{column: heading(column) for column in columns}, *cells]
-    texts = ((_cut(line[name], size).ljust(size) for name, size in widths.items()) for line in lines)
-    return "\n".join((" " * gap).join(line).rstrip() for line in texts)
+def text_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int = 0, colours: bool = False) -> str:
+    """A table as text in so many columns, 0 for no limit: column names in capitals, columns as wide as their longest cell. Commands are
+    cut first; the status and what identifies a row are never cut."""
+    # Without line breaks and without what would move the cursor.
+    cells = [{name: safe(" ".join(str(row[name] or "").split()), False) for name in columns} for row in rows]
+    measure, resized = _measures(width, colours)
+    widths, gap = fit(cells, columns, width, measure)
+
+    def cell(text: str, size: int, style: int) -> str:
+        text = text if measure(text) <= size else f"{resized(text, size - 1)}…"
+        padding = " " * (size - measure(text))
+        return (f"\x1b[{style}m{text}{RESET}" if colours and style and text else text) + padding
+
+    lines = [[cell(heading(name), size, _BOLD) for name, size in widths.items()]]
+    lines += [[cell(row[name], size, _style(name, row[name])) for name, size in widths.items()] for row in cells]
+    return "\n".join((" " * gap).join(line).rstrip() for line in lines)
+
+
+def _measures(width: int, colours: bool) -> tuple[Callable[[str], int], Callable[[str, int], str]]:
+    """What measures a text, and what cuts it to a size: by the columns that it takes in a terminal, and by characters elsewhere."""
+    if not width and not colours:
+        return len, _cut
+    from rich.cells import cell_len, set_cell_size  # takes long to load
+
+    return cell_len, set_cell_size
+
+
+def _style(column: str, text: str) -> int:
+    """The colour of a cell: that of its state if it has one."""
+    return _STYLES.get(kind(text), _YELLOW) if column in ("status", "state") else 0
 
 
 def _cut(text: str, size: int) -> str:
@@ -138,7 +171,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def fit(
-    rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, measure: Callable[[str], int] = len
+    rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, measure: Callable[[str], int]
 ) -> tuple[dict[str, int], int]:
     """The columns that are shown in a terminal of `width` columns, with their widths; and the gap between them. `measure` is the width
     of a text."""
@@ -146,9 +179,6 @@ def fit(
     full = {name: max([len(name), *(measure(row[name]) for row in rows)]) for name in columns}
     widths = dict(full)
     gap = _GAP if _excess(widths, _GAP, width) <= 0 else _NARROW_GAP
-    for name in _EMPTY_COLUMNS:
-        if name in widths and _excess(widths, gap, width) > 0 and not any(row[name] for row in rows):
-            del widths[name]
     for name, minimum in _MINIMUM_WIDTHS.items():
         excess = _excess(widths, gap, width)
         if name in widths and excess > 0:

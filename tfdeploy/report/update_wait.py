@@ -313,11 +313,9 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
 
 def _last_lines(latest: Report) -> str:
     text = ""
-    status = {row["hostname"]: row["status"] for row in latest.tasks}
     for failed in latest.failures:
         lines = "".join(f"\n  {line}" for line in failed.lines)
-        how = f"{status.get(failed.hostname, FAILED)}{failed.place}"
-        text += f"\n{failed.hostname} {how}. Its last lines:{lines or ' none'}\n{failed.remedy}"
+        text += f"\n{failed.text} Its last lines:{lines or ' none'}\n{failed.remedy}"
     return text
 
 

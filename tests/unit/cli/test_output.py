@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent.record.terminal_text import safe
 from tfdeploy.cli.common import has_colours
-from tfdeploy.cli.output import cluster_tables, prefix, table_lines, wide_tables
+from tfdeploy.cli.output import prefix
 from tfdeploy.outputs import MachineRow, TaskRow
-from tfdeploy.report.tables import ago, heading, machine_table, screen_text, status_text, task_table, text_table
+from tfdeploy.report import tables
+from tfdeploy.report.tables import ago, screen_text, status_text, text_table, wide_text
 
 RED, RESET = "\x1b[31m", "\x1b[0m"
 NOW = 1_795_262_400.0
@@ -32,7 +33,7 @@ def task(**more: Any) -> TaskRow:
 @pytest.mark.parametrize("width", [80, 100, 140])
 @pytest.mark.parametrize("more", [{}, {"container": "4cc6c1021f35", "machine": "mnist-worker-m0"}])
 def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
-    found = cluster_tables([MACHINE], [task(**more)], width)
+    found = screen_text([MACHINE], [task(**more)], width, NOW + 7 * 86_400)
     assert max(map(len, found.splitlines())) <= width
     assert "worker-0" in found
     assert "stopped (run finished)" in found
@@ -56,14 +57,14 @@ def test_an_age_keeps_its_words_or_has_no_column(machine: MachineRow, width: int
 
 
 def test_a_terminal_shows_tasks_first_and_of_this_computer_neither_the_machine_nor_processes() -> None:
-    here, there = (cluster_tables([machine], [task(container="4711")], 500) for machine in (HERE, MACHINE))
+    here, there = (screen_text([machine], [task(container="4711")], 500, NOW) for machine in (HERE, MACHINE))
     assert "Master" not in here
     assert "4711" not in here
     assert there.index("worker-0") < there.index("Master")
     assert "4711" in there
     unreachable = {**HERE, "status": "unreachable"}
-    assert "unreachable" in cluster_tables([unreachable], [task()], 500), "a machine that is not well is shown"  # type: ignore[list-item]
-    wide = wide_tables([HERE], [task(container="4711")], {"worker-0": "127.0.0.1:21000"})
+    assert "unreachable" in screen_text([unreachable], [task()], 500, NOW), "a machine that is not well is shown"  # type: ignore[list-item]
+    wide = wide_text([HERE], [task(container="4711")], {"worker-0": "127.0.0.1:21000"}, NOW)
     assert all(text in wide for text in ("4711", "Master", "worker-0:21000", "127.0.0.1:21000"))
 
 
@@ -72,7 +73,7 @@ LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-wo
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_what_identifies_a_row_and_its_status_are_never_cut(width: int) -> None:
-    lines = cluster_tables([MACHINE], [task(**LONG)], width).splitlines()
+    lines = screen_text([MACHINE], [task(**LONG)], width, NOW).splitlines()
     assert max(map(len, lines)) <= width
     assert all(text in lines[1] for text in LONG.values())
     assert "COMMAND" not in lines[0], "the command is the first column to go"
@@ -85,7 +86,7 @@ ROWS = [
 
 
 def test_names_states_and_costs_of_clusters_are_never_cut() -> None:
-    (head, line) = table_lines(ROWS, list(ROWS[0]), 80, colours=False).splitlines()
+    (head, line) = text_table(ROWS, list(ROWS[0]), 80, colours=False).splitlines()
     assert len(head) <= 80
     assert all(ROWS[0][name] in line for name in ("cluster", "backend", "state", "spent", "per_hour"))
     assert "AGE" not in head
@@ -96,13 +97,13 @@ def test_names_states_and_costs_of_clusters_are_never_cut() -> None:
 )
 def test_states_have_colours(state: str, code: int) -> None:
     rows = [{"hostname": "worker-0", "status": state}]
-    assert f"\x1b[{code}m{state}\x1b[0m" in table_lines(rows, ("hostname", "status"), 80, colours=True)
-    assert "\x1b" not in table_lines(rows, ("hostname", "status"), 80, colours=False)
+    assert f"\x1b[{code}m{state}\x1b[0m" in text_table(rows, ("hostname", "status"), 80, colours=True)
+    assert "\x1b" not in text_table(rows, ("hostname", "status"), 80, colours=False)
 
 
 def test_a_cell_brings_no_colours_with_it() -> None:
     rows = [{"hostname": "\x1b[31mworker-0\x1b[2J"}]
-    assert table_lines(rows, ["hostname"], 80, colours=True).splitlines()[1] == "worker-0"
+    assert text_table(rows, ["hostname"], 80, colours=True).splitlines()[1] == "worker-0"
 
 
 @pytest.mark.parametrize(
@@ -121,21 +122,21 @@ def test_colours_are_for_terminals_that_want_them(
 
 
 def test_wide_characters_are_counted_by_the_columns_that_they_take() -> None:
-    lines = cluster_tables([{**MACHINE, "machine": "機械"}, MACHINE], [task()], 100).splitlines()
+    lines = screen_text([{**MACHINE, "machine": "機械"}, MACHINE], [task()], 100, NOW).splitlines()
     assert lines[-2].startswith("機械      Master")
     assert lines[-1].startswith("lab       Master")
 
 
 def test_with_room_nothing_is_lost() -> None:
-    found = wide_tables([MACHINE], [task()], {})
+    found = wide_text([MACHINE], [task()], {}, NOW)
     assert "--learning_rate=0.01" in found
-    assert all(heading(column) in found for table in (task_table([]), machine_table([])) for column in table.columns)
+    both = tables.task_table([]), tables.machine_table([])
+    assert all(tables.heading(column) in found for table in both for column in table.columns)
 
 
 def test_a_public_address_is_never_left_out() -> None:
-    assert "54.215.248.77" in cluster_tables(
-        [{**MACHINE, "public_ip": "54.215.248.77"}], [task(public_ip="54.215.248.77")], 80
-    )
+    public = {"public_ip": "54.215.248.77"}
+    assert public["public_ip"] in screen_text([machine_row(provider="docker", **public)], [task(**public)], 80, NOW)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_what_follows_a_task_is_its_command(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("options", ["", "--workers 2 ", "--set a=b "])
 def test_what_follows_two_dashes_is_the_command_of_run(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, object]] = []
-    monkeypatch.setattr(run_command, "run", lambda **named: calls.append(named))
+    monkeypatch.setattr(run_command, "run", lambda options: calls.append({**vars(options)}))
     main.call(f"run {options}-- python train.py -- --workers 3 --debug".split())
     assert calls[0]["command"] == "-- python train.py -- --workers 3 --debug".split()  # noqa: SIM905
 

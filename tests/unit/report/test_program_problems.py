@@ -86,7 +86,7 @@ def cause(stderr: str, stdout: str = "") -> tuple[list[str], str]:
     printed = [StoredLine(1.0, 1, text) for text in stdout.splitlines()]
     printed += [StoredLine(2.0, 2, text) for text in stderr.splitlines()]
     found = failure_of(made.job.tasks["worker-1"], sight(made, logs={"worker-1": printed}))
-    return found.lines, found.remedy
+    return [*found.lines], found.remedy
 
 
 NOISE = (
@@ -180,7 +180,7 @@ def test_the_status_of_a_failed_run_has_the_cause_and_the_remedy() -> None:
         "\n\nRun failed: worker-1 failed (exit 3).\nworker-1: ValueError: the data is not there\n"
         "`tfdeploy logs worker-1` shows its output."
     )
-    assert [item.hostname for item in seen.failures] == ["worker-1"]
+    assert [item.about for item in seen.failures] == ["worker-1"]
 
 
 def test_a_worker_that_failed_after_the_success_is_not_the_cause_of_anything() -> None:
@@ -220,7 +220,7 @@ def test_a_worker_that_was_left_out_long_before_is_not_the_cause_of_the_failure(
     made.wait(3600)
     made.exit("ps-0", 4)
     seen = read(sight(made))
-    assert [item.hostname for item in seen.failures] == ["ps-0", "worker-1"]
+    assert [item.about for item in seen.failures] == ["ps-0", "worker-1"]
     assert "Run failed: ps-0 failed (exit 4)." in seen.status
 
 
@@ -243,7 +243,7 @@ def test_the_line_of_the_program_is_named(frames: list[str], where: str) -> None
     run = failed()
     printed = [StoredLine(2.0, 2, line) for line in lines]
     found = failure_of(run.job.tasks["worker-1"], sight(run, logs={"worker-1": printed}))
-    assert (found.where, found.place) == (where, f" in {where}" if where else "")
+    assert found.text == f"worker-1 failed with exit code 3{f' in {where}' if where else ''}."
 
 
 LINE = (

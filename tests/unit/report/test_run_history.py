@@ -18,7 +18,6 @@ from tfdeploy.report.run_history import (
     StoredRun,
     changes,
     columns,
-    outcome_of,
     run_facts,
     summaries,
 )
@@ -71,8 +70,8 @@ def finished(at: float, **args: Any) -> RunState:
 
 
 def stored(state: RunState, accuracy: str | None = "0.950", is_current: bool = False, **more: Any) -> StoredRun:
-    went = outcome_of(state, {"accuracy": accuracy}, is_current)
-    run = StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", "local", state.spec, went, Path("/record"), is_current)
+    key, metrics = ("mine", "p/dev/mnist"), {"accuracy": accuracy}
+    run = StoredRun(key, "p/dev/mnist", "local", state, metrics, Path("/record"), is_current)
     return replace(run, **more)
 
 
@@ -115,7 +114,7 @@ def test_a_run_without_a_result_is_running_or_unfinished() -> None:
         "result": "running",
         "accuracy": "",
     }
-    assert (replaced.outcome.result, replaced.outcome.ended) == (UNFINISHED, 1_000.0)
+    assert (replaced.result, replaced.ended) == (UNFINISHED, 1_000.0)
 
 
 def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() -> None:
@@ -125,7 +124,7 @@ def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() 
         world.exit(hostname)
     world.give(**{**BASE, "workers": 5}, tensorboard=True)
     assert len(world.job.spec.tasks) == 7
-    assert stored(world.job).outcome.tasks == {"ps": 1, "worker": 2, "tensorboard": 1}
+    assert stored(world.job).tasks == {"ps": 1, "worker": 2, "tensorboard": 1}
 
 
 def test_workers_of_an_elastic_run_that_never_existed_are_not_counted() -> None:
@@ -133,7 +132,7 @@ def test_workers_of_an_elastic_run_that_never_existed_are_not_counted() -> None:
     world.come()
     world.exit("worker-0")
     world.wait(1_000)
-    assert stored(world.job).outcome.tasks == {"ps": 1, "worker": 3}
+    assert stored(world.job).tasks == {"ps": 1, "worker": 3}
 
 
 def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
@@ -141,17 +140,17 @@ def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
     world.come()
     world.give(gpu_workers=2)
     world.come("gpu-worker-1")
-    assert stored(world.job, is_current=True).outcome.tasks == {"gpu_worker": 2}
+    assert stored(world.job, is_current=True).tasks == {"gpu_worker": 2}
     for hostname in ("gpu-worker-0", "gpu-worker-1"):
         world.exit(hostname)
     assert world.job.result is not None
-    assert stored(world.job).outcome.tasks == {"gpu_worker": 2}
+    assert stored(world.job).tasks == {"gpu_worker": 2}
 
 
 def test_a_metric_with_the_name_of_a_column_has_one_of_its_own() -> None:
     run = stored(finished(1_000.0))
     metrics = {"where": "0.31", "tasks": "7", "accuracy": "0.95"}
-    (row,) = summaries([replace(run, outcome=replace(run.outcome, metrics=metrics))])
+    (row,) = summaries([replace(run, metrics=metrics)])
     assert columns([row], False)[-3:] == ["metric where", "metric tasks", "accuracy"]
     cells = row.cells(9_000.0)
     assert (cells["metric where"], cells["metric tasks"], cells["where"]) == ("0.31", "7", "local")

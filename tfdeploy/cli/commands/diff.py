@@ -10,10 +10,10 @@ from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
-from ...report.stored_progress import first_progress
+from ...report.stored_progress import first_progress, stored_progress
 from ..common import print_json, print_result
 from ..parser import Parser
-from ..select import ClusterQuery, select_cluster
+from ..select import ClusterQuery, find_run_id, select_cluster
 from .report import ALL_PAGE_LINES, PAGE_LINES, write_page
 from .runs import collect_runs
 
@@ -37,7 +37,7 @@ def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | Non
     variables of the environment have only names. Of the code, only whether it differs is shown.
     """
     entry = select_cluster(query)
-    runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)
+    runs = sorted(collect_runs([entry]), key=lambda run: run.state.submitted_at)
     if len(runs) < 2:
         raise NotFound(f"{entry.title} has fewer than two runs.")
     second = _find(entry.title, runs, newer) if newer else runs[-1]
@@ -53,29 +53,20 @@ def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | Non
 
 
 def _speed(run: StoredRun) -> float | None:
-    record = Record(run.record)
-    return first_progress(record, record.load(run.spec.id)).rate
+    return first_progress(stored_progress(Record(run.record), run.state)).rate
 
 
 def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:
     from ...report.html.comparison import comparison_page  # takes long to load
 
     older, newer = (_curves(run) for run in (result.older, result.newer))
-    text = comparison_page(result, older, newer, time.time())
-    write_page(path, text, "--html")
-    if as_json:
-        print_json({"file": str(path.absolute()), "bytes": len(text.encode())})
-    else:
-        print_result(str(path))
+    write_page(path, comparison_page(result, older, newer, time.time()), "--html", as_json)
 
 
 def _curves(run: StoredRun) -> dict[str, Curve]:
     """The curves in the output of a run."""
     record = Record(run.record)
-    state = record.load(run.spec.id)
-    if state is None:
-        return {}
-    logs = {hostname: record.log(run.spec.id, hostname) for hostname in record.hostnames(state)}
+    logs = {hostname: record.log(run.spec.id, hostname) for hostname in record.hostnames(run.state)}
     count = min(PAGE_LINES, ALL_PAGE_LINES // max(1, len(logs)))
     return curves(
         {hostname: [(line.at, shown_text(line.text)) for line in log.tail(count)] for hostname, log in logs.items()}
@@ -83,21 +74,11 @@ def _curves(run: StoredRun) -> dict[str, Curve]:
 
 
 def _before(others: Sequence[StoredRun], newer: StoredRun) -> StoredRun:
-    earlier = [run for run in others if run.outcome.submitted <= newer.outcome.submitted]
+    earlier = [run for run in others if run.state.submitted_at <= newer.state.submitted_at]
     return earlier[-1] if earlier else others[0]
 
 
 def _find(title: str, runs: Sequence[StoredRun], name: str) -> StoredRun:
-    """The last run with an id that begins so.
-
-    Raises:
-        NotFound: there is none, or the beginning fits several.
-    """
-    matches = [run for run in runs if run.spec.id.startswith(name)]
-    ids = list(dict.fromkeys(run.spec.id for run in matches))
-    if len(ids) > 1:
-        raise NotFound(f"{title}: {name!r} is the beginning of several runs: {', '.join(ids)}.")
-    if not ids:
-        run_ids = ", ".join(dict.fromkeys(run.spec.id for run in runs))
-        raise NotFound(f"{title} has no other run {name!r}. Its runs are: {run_ids}.")
-    return matches[-1]
+    """The last run with an id that begins so."""
+    found = find_run_id(title, name, (run.spec.id for run in runs))
+    return [run for run in runs if run.spec.id == found][-1]

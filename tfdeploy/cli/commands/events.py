@@ -4,7 +4,6 @@ import datetime
 import json
 from collections.abc import Sequence
 
-from ... import registry
 from ...agent.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
 from ...agent.record.terminal_text import safe
 from ...agent.run_state import ENGINE_STARTING, LOST
@@ -13,7 +12,7 @@ from ..common import print_json, print_message, print_result
 from ..output import sleep_while_read
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
-from ..snapshot import Snapshot, refuse_endless_wait, take_snapshot
+from ..snapshot import Snapshot, snapshots, take_snapshot
 
 _POLL_SECONDS = 0.5
 _LEAST_WIDTH = 12
@@ -31,18 +30,14 @@ def events(query: ClusterQuery, follow: bool = False) -> None:
     list; with --json --follow, one document per line.
     """
     entry = select_cluster(query)
-    snapshot = take_snapshot(entry)
-    printed = with_waits(snapshot.events)
     if not follow:
-        _print_all(query, [*printed, *current_events(snapshot)])
-        if not printed:
+        snapshot = take_snapshot(entry)
+        _print_all(query, [*with_waits(snapshot.events), *current_events(snapshot)])
+        if not snapshot.events:
             print_message(f"{entry.title}: no events yet.")
         return
-    _print_each(query, printed)
-    while not snapshot.is_finished:
-        refuse_endless_wait(snapshot)
-        sleep_while_read(_POLL_SECONDS)
-        snapshot = take_snapshot(registry.latest(entry))
+    printed: list[Event] = []
+    for snapshot in snapshots(entry, lambda: sleep_while_read(_POLL_SECONDS)):
         current = with_waits(snapshot.events)
         if current[: len(printed)] != printed:
             printed = []  # another run

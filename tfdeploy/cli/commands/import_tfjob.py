@@ -1,6 +1,7 @@
 """`tfdeploy import-tfjob`: from the YAML of a TFJob to a program."""
 
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +24,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="YAML of a TFJob; - for the standard input.")
 
 
-def import_tfjob(file: str) -> None:
+def import_tfjob(options: Namespace) -> None:
     """Print the program that a TFJob becomes.
 
     It is `__main__.py` of a Pulumi project. Fields without a counterpart are comments in it.
     """
+    file: str = options.file
     jobs, others = [], []
     for manifest in _manifests(file):
         kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import BackendError
 from ...registry import Entry
 from ...report.run_history import run_facts
-from ..common import print_json, print_message, print_result
+from ..common import print_answer, print_message
 from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
@@ -42,16 +42,11 @@ def report(query: ClusterQuery, save: Path = Path(), live: bool = False, port: i
         _serve(query, entry, port)
         return
     path = save if save.name else Path(f"{entry.cluster['name']}.html")
-    text = page(page_content(entry))
-    write_page(path, text, "--save")
-    if query.as_json:
-        print_json({"file": str(path.absolute()), "bytes": len(text.encode())})
-    else:
-        print_result(str(path))
+    write_page(path, page(page_content(entry)), "--save", query.as_json)
 
 
-def write_page(path: Path, text: str, option: str) -> None:
-    """Write a page to the file of an option.
+def write_page(path: Path, text: str, option: str, as_json: bool) -> None:
+    """Write a page to the file of an option, and print its name.
 
     Raises:
         BackendError: the file cannot be written.
@@ -60,6 +55,7 @@ def write_page(path: Path, text: str, option: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BackendError(f"cannot write {path}: {error.strerror}. Use another file: {option} FILE.") from None
+    print_answer(as_json, {"file": str(path.absolute()), "bytes": len(text.encode())}, str(path))
 
 
 def page_content(entry: Entry) -> "Content":
@@ -88,10 +84,7 @@ def _serve(query: ClusterQuery, entry: Entry, port: int) -> None:
     from ..report_server import serve
 
     with serve(port, lambda: page(page_content(select_cluster(query)), live=True)) as url:
-        if query.as_json:
-            print_json({"url": url})
-        else:
-            print_result(url)
+        print_answer(query.as_json, {"url": url}, url)
         print_message("Press Ctrl-C to stop.")
         with suppress(KeyboardInterrupt):
             threading.Event().wait()

@@ -7,7 +7,7 @@ from ...backends.backend import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
-from ..common import ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import ask_to_confirm, print_answer, print_message, print_result
 from ..heal_plan import HealPlan, heal_plan
 from ..parser import Parser, add_yes
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
@@ -71,10 +71,8 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
     print_message(effect)
     _ask(yes)
     (task_access.replace if replaces else task_access.restart)(cluster, hostname)
-    if query.as_json:
-        print_json({"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect})
-    else:
-        print_result(f"{hostname} was {'replaced' if replaces else 'restarted'}.")
+    document = {"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect}
+    print_answer(query.as_json, document, f"{hostname} was {'replaced' if replaces else 'restarted'}.")
 
 
 def _ask(yes: bool) -> None:
@@ -135,7 +133,4 @@ def _update(query: ClusterQuery, folder: Path, stack: str, refresh: bool) -> Non
 
 
 def _print_restored(query: ClusterQuery, restored: Sequence[str], message: str) -> None:
-    if query.as_json:
-        print_json({"restored": list(restored), "message": message})
-    else:
-        print_prose(message)
+    print_answer(query.as_json, {"restored": list(restored), "message": message}, message)

@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import sys
-from argparse import REMAINDER
+from argparse import REMAINDER, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,54 +64,31 @@ def add_arguments(parser: Parser, other_names: Mapping[str, Sequence[str]] = Map
     parser.add_argument("command", nargs=REMAINDER, metavar="COMMAND", help="The command of each task.")
 
 
-def run(
-    command: Sequence[str] = (),
-    workers: int = 1,
-    ps: int = 0,
-    worker_gpus: int = 0,
-    ps_gpus: int = 0,
-    worker_cpus: float = 0.0,
-    ps_cpus: float = 0.0,
-    worker_memory: str = "",
-    ps_memory: str = "",
-    volume: Sequence[str] | None = None,
-    env: Sequence[str] | None = None,
-    settings: Sequence[str] | None = None,
-    on: str = DEFAULT_BACKEND,
-    image: str = "",
-    code: str = ".",
-    in_terminal: bool = False,
-    name: str = "",
-    keep: bool = False,
-    wait: str = "",
-    remove: str = "",
-    as_json: bool = False,
-    verbose: bool = False,
-) -> None:
+def run(options: Namespace) -> None:
     """Run a command on a new cluster, and remove it.
 
     With --ps, the flags --job_name --task_index --ps_hosts --worker_hosts are appended to the command, unless it has placeholders
     such as {job_name}. The exit code is 0 for success, else that of the task that failed first.
     """
-    if remove:
-        remove_cluster(stored_call(remove), verbose)
+    if options.remove:
+        remove_cluster(stored_call(options.remove), options.verbose)
         return
     request = RunRequest(
-        command=_command(command),
-        workers=Share(workers, worker_cpus, worker_memory, worker_gpus),
-        ps=Share(ps, ps_cpus, ps_memory, ps_gpus),
-        backend=on,
-        code=_folder(code),
-        image=image,
+        command=_command(options.command),
+        workers=Share(options.workers, options.worker_cpus, options.worker_memory, options.worker_gpus),
+        ps=Share(options.ps, options.ps_cpus, options.ps_memory, options.ps_gpus),
+        backend=options.on,
+        code=_folder(options.code),
+        image=options.image,
         user=f"{os.getuid()}:{os.getgid()}",
-        env=env or (),
-        volumes=volume or (),
-        in_terminal=in_terminal,
-        settings=settings or (),
+        env=options.env or (),
+        volumes=options.volume or (),
+        in_terminal=options.in_terminal,
+        settings=options.settings or (),
     )
-    call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
-    is_verbose = verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
-    sys.exit(_run(call, request, parse_timeout(wait), is_verbose, as_json).code)
+    call = Call(_stack_name(options.name), arguments(request), configuration(request.settings), options.keep)
+    is_verbose = options.verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
+    sys.exit(_run(call, request, parse_timeout(options.wait), is_verbose, options.as_json).code)
 
 
 def _command(words: Sequence[str]) -> Sequence[str]:
@@ -173,8 +150,8 @@ def _remedies(snapshot: Snapshot) -> list[str]:
     """What to do about the tasks that failed: their lines were printed before. Tasks that failed alike have one line."""
     names: dict[str, list[str]] = {}
     for failure in snapshot.report.failures:
-        remedy = in_words_of_run(failure.remedy).replace(failure.hostname, "TASK")
-        names.setdefault(remedy, []).append(failure.hostname)
+        remedy = in_words_of_run(failure.remedy).replace(failure.about, "TASK")
+        names.setdefault(remedy, []).append(failure.about)
     return [f"{', '.join(hostnames)}: {remedy.replace('TASK', hostnames[0])}" for remedy, hostnames in names.items()]
 
 

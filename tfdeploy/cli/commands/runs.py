@@ -1,29 +1,31 @@
 """`tfdeploy runs`: the runs in the records of a cluster, or of all clusters, with what had changed and how they ended."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from ... import registry
 from ...agent.record.record import Record
-from ...agent.run_state import RunState
 from ...backends.parallel_calls import call_in_parallel
 from ...paths import cluster_folder
 from ...registry import Entry
-from ...report.run_history import StoredRun, columns, outcome_of, summaries
+from ...report.run_history import StoredRun, columns, summaries
 from ..common import print_json, print_message, print_result
 from ..output import print_table
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
-from ..snapshot import take_snapshot
+from ..snapshot import Snapshot, take_snapshot
 
 _SECONDS = 30.0
 """Time limit of all observations together."""
 
 _METRIC_SECONDS = 10.0
 """Time limit of reading the metrics of all runs. What was read is stored, so that the next call continues."""
+
+
+_Source = tuple[Entry, Path, Snapshot | None]
+"""The cluster of a record, its folder, and what was observed of the cluster if it exists."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -49,19 +51,6 @@ def runs(query: ClusterQuery, everything: bool = False) -> None:
         _print(rows, everything, query.wide)
 
 
-@dataclass(frozen=True)
-class _StoredRecord:
-    """A record on this computer, and what is known beside it."""
-
-    entry: Entry
-    """The cluster that it is of."""
-    folder: Path
-    current: str = ""
-    """The id of the current run, if the cluster exists."""
-    observed: Mapping[str, str] = field(default_factory=dict)
-    """The metrics of the current run as its controller has them; they are not read again while it runs."""
-
-
 def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
     """All runs in the records of these clusters, and of earlier ones of their stacks."""
     found = call_in_parallel({place: partial(_sources, entry) for place, entry in enumerate(stacks)}, _SECONDS)
@@ -74,49 +63,47 @@ def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
     return runs
 
 
-def _unobserved(entry: Entry, reason: Exception) -> list[_StoredRecord]:
+def _unobserved(entry: Entry, reason: Exception) -> list[_Source]:
     print_message(f"{entry.title}: {reason}. Its runs are shown as this computer observed them last.")
-    return [_StoredRecord(entry, registry.present_record(entry)), *_archives(entry)]
+    return [(entry, registry.present_record(entry), None), *_archives(entry)]
 
 
-def _sources(entry: Entry) -> list[_StoredRecord]:
+def _sources(entry: Entry) -> list[_Source]:
     """The records of a cluster and of earlier ones of its stack, the current one first."""
     if entry.ended:
         return _archives(entry)
     snapshot = take_snapshot(entry, events=0)
     if snapshot.run_state is None:
         return _archives(entry)
-    observed = snapshot.observed
-    current = _StoredRecord(entry, Path(observed.record_folder), snapshot.run_state.spec.id, observed.view.metrics)
-    return [current, *_archives(entry)]
+    return [(entry, Path(snapshot.observed.record_folder), snapshot), *_archives(entry)]
 
 
-def _archives(entry: Entry) -> list[_StoredRecord]:
+def _archives(entry: Entry) -> list[_Source]:
     entries = {cluster_folder(other.cluster): other for other in registry.entries()}
-    return [_StoredRecord(entries.get(path.parents[1].name, entry), path) for path in registry.stored_records(entry)]
+    folders = registry.stored_records(entry)
+    return [(entries.get(folder.parents[1].name, entry), folder, None) for folder in folders]
 
 
-def _recorded(title: Entry, source: _StoredRecord, deadline: float) -> Iterator[StoredRun]:
+def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[StoredRun]:
     """The runs of a record. One of another version is skipped with a message."""
-    record = Record(source.folder, stores_matches=True)
+    entry, folder, snapshot = source
+    record = Record(folder, stores_matches=True)
     if not record.is_readable():
-        print_message(f"{record.folder}: this version of tfdeploy cannot read the record.")
+        print_message(f"{folder}: this version of tfdeploy cannot read the record.")
         return
+    present = snapshot.run_state.spec.id if snapshot and snapshot.run_state else ""
+    patterns = dict(entry.expected.metrics)
     for run_id in record.runs():
         state = record.load(run_id)
-        if state is not None:
-            is_current = run_id == source.current
-            went = outcome_of(state, _metrics(record, source, state, deadline), is_current)
-            where = source.entry.cluster["backend"]
-            yield StoredRun(title.stack_key, title.title, where, state.spec, went, record.folder, is_current)
-
-
-def _metrics(record: Record, source: _StoredRecord, state: RunState, deadline: float) -> dict[str, str | None]:
-    patterns = dict(source.entry.expected.metrics)
-    values = source.observed
-    if state.spec.id != source.current or state.result is not None:
-        values = record.metrics(state, patterns, max(0.0, deadline - time.monotonic()))
-    return {name: values.get(name) for name in patterns}
+        if state is None:
+            continue
+        if snapshot is not None and run_id == present and state.result is None:
+            values = snapshot.observed.view.metrics  # as its controller has them: they are not read again while it runs
+        else:
+            values = record.metrics(state, patterns, max(0.0, deadline - time.monotonic()))
+        metrics = {name: values.get(name) for name in patterns}
+        where = entry.cluster["backend"]
+        yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, run_id == present)
 
 
 def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:

@@ -16,12 +16,13 @@ from ...agent.record.terminal_text import safe
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import Progress, leaders_first, left_text, loss_text, rate_text, step_text
-from ...report.stored_progress import LAST_LINES, first_of, first_progress, stored_progress
+from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
+from ...report.stored_progress import LAST_LINES, first_progress, stored_progress
 from ...report.summary import next_steps, summary
+from ...report.tables import screen_text, wide_text
 from ...units import moment, wrapped
 from ..common import has_colours, print_json, print_message, print_result, print_styled
-from ..output import cluster_tables, screen_width, sleep_while_read, wide_tables
+from ..output import screen_width, sleep_while_read
 from ..parser import Parser
 from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
@@ -37,33 +38,27 @@ _LAST_LINES_OF_ALL = 10_000
 """So many last lines of all tasks together are read for their progress."""
 
 
-def _commands(snapshot: Snapshot) -> dict[str, str]:
-    return {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+def task_progress(snapshot: Snapshot, count: int = LAST_LINES) -> Iterator[tuple[str, Progress]]:
+    """Each task and its progress, from so many last lines; those that print most about the training come first."""
+    if snapshot.run_state is None:
+        return iter(())
+    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+    record = Record(Path(snapshot.observed.record_folder))
+    return stored_progress(record, snapshot.run_state, commands, count)
 
 
 def progress_of_tasks(snapshot: Snapshot) -> dict[str, Progress]:
     """Hostname to the progress of all tasks."""
-    run = snapshot.run_state
-    if run is None:
-        return {}
-    count = min(LAST_LINES, _LAST_LINES_OF_ALL // max(1, len(run.tasks)))
-    record = Record(Path(snapshot.observed.record_folder))
-    found = stored_progress(record, run.spec.id, run.tasks, _commands(snapshot), count)
-    return dict(zip(run.tasks, found, strict=True))
-
-
-def read_progress(snapshot: Snapshot) -> Progress:
-    """The progress of the first task that prints steps or losses; the chief first."""
-    record = Record(Path(snapshot.observed.record_folder))
-    return first_progress(record, snapshot.run_state, _commands(snapshot))
+    number = max(1, len(snapshot.report.tasks))
+    return dict(task_progress(snapshot, min(LAST_LINES, _LAST_LINES_OF_ALL // number)))
 
 
 def progress_lines(snapshot: Snapshot, progress: Mapping[str, Progress]) -> list[str]:
-    """The progress of each task with steps or losses in its log; the chief first."""
-    names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
-    names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
-    width = max([len(name) for name in names], default=0)
-    return [f"{name:<{width}}  {progress_line(progress[name], not snapshot.report.decided)}" for name in names]
+    """The progress of each task with steps or losses in its log."""
+    shown = {name: item for name, item in progress.items() if item.step is not None or item.loss is not None}
+    width = max(map(len, shown), default=0)
+    running = not snapshot.report.decided
+    return [f"{name:<{width}}  {progress_line(item, running)}" for name, item in shown.items()]
 
 
 def progress_line(progress: Progress, running: bool) -> str:
@@ -174,11 +169,6 @@ def _quit_key() -> Iterator[Callable[[float], bool]]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
 
 
-def _index(hostname: str) -> int:
-    number = hostname.rpartition("-")[2]
-    return int(number) if number.isdigit() else 0
-
-
 def add_arguments(parser: Parser) -> None:
     """Its options and arguments."""
     text = "Update the tables and the training's progress until the run ends or q is pressed."
@@ -217,12 +207,10 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, watched: Mapping[str, P
     if snapshot.entry.ended and "://" not in report.train_dir and not Path(report.train_dir).exists():
         report = replace(report, train_dir="")
     if wide:
-        tables = wide_tables(report.machines, report.tasks, report.endpoints)
+        tables = wide_text(report.machines, report.tasks, report.endpoints, time.time(), has_colours())
     else:
-        tables = cluster_tables(report.machines, report.tasks, width, has_colours())
-    progress = (
-        read_progress(snapshot) if watched is None else first_of(map(watched.__getitem__, leaders_first(watched)))
-    )
+        tables = screen_text(report.machines, report.tasks, width, time.time(), has_colours())
+    progress = first_progress(task_progress(snapshot) if watched is None else watched.items())
     lines = [summary(report, progress, str(Path.home()), width)]
     stopped = "" if report.decided else stopped_steps(snapshot.events)
     if stopped:

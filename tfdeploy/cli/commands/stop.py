@@ -9,7 +9,7 @@ from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ...report.diagnosis import after_stop
 from ...units import text_of_number
-from ..common import ask_to_confirm, print_json, print_message, print_prose
+from ..common import ask_to_confirm, print_answer, print_message
 from ..parser import Parser, add_yes
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import Snapshot, take_snapshot
@@ -104,7 +104,5 @@ def _wait(entry: Entry, run: RunState) -> Snapshot:
 
 def _print(query: ClusterQuery, entry: Entry, snapshot: Snapshot, message: str) -> None:
     report = snapshot.report
-    if query.as_json:
-        print_json({"cluster": entry.title, "run": report.run, "state": report.state, "message": message})
-    else:
-        print_prose(message)
+    document = {"cluster": entry.title, "run": report.run, "state": report.state, "message": message}
+    print_answer(query.as_json, document, message)

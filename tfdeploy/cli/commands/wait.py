@@ -3,12 +3,11 @@
 import sys
 import time
 
-from ... import registry
 from ..command_table import FAILED, TIMED_OUT
 from ..common import parse_timeout, print_json, print_message
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
-from ..snapshot import refuse_endless_wait, take_snapshot
+from ..snapshot import snapshots
 from .status import to_dict
 
 _POLL_SECONDS = 0.5
@@ -29,11 +28,9 @@ def wait(query: ClusterQuery, timeout: str = "") -> None:
     """
     deadline = time.monotonic() + parse_timeout(timeout)
     entry = select_cluster(query)
-    snapshot = take_snapshot(entry)
-    while not snapshot.is_finished and time.monotonic() < deadline:
-        refuse_endless_wait(snapshot)
-        time.sleep(_POLL_SECONDS)
-        snapshot = take_snapshot(registry.latest(entry))
+    for snapshot in snapshots(entry, lambda: time.sleep(_POLL_SECONDS)):
+        if snapshot.is_finished or time.monotonic() >= deadline:
+            break
     if query.as_json:
         print_json(to_dict(snapshot))
     report = snapshot.report

@@ -13,7 +13,7 @@ from ...backends.backend import access
 from ...backends.connection import Connection, LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
-from ..select import ClusterQuery, select_cluster, select_existing_cluster
+from ..select import ClusterQuery, find_run_id, select_cluster, select_existing_cluster
 from ..snapshot import take_snapshot
 from .transfer import ArrivingFiles
 
@@ -146,7 +146,6 @@ def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:
         NotFound: no run has artifacts with this name; with those that have.
     """
     records = _records(entry)
-    run_ids = list(dict.fromkeys(run_id for record in records for run_id in record.runs()))
     folders: dict[str, Path] = {}
     for record in records:
         for run_id in record.runs():
@@ -154,14 +153,10 @@ def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:
             if folder.is_dir() and any(folder.iterdir()):
                 folders.setdefault(run_id, folder)
     stored = f"Runs with artifacts: {', '.join(folders) or 'none'}."
-    matches = [name] if name in run_ids else [run_id for run_id in run_ids if name and run_id.startswith(name)]
-    if len(matches) > 1:
-        raise NotFound(f"{entry.title}: {name!r} is the beginning of several runs: {', '.join(matches)}.")
-    if not matches:
-        raise NotFound(f"{entry.title} has no run {name!r}. {stored}")
-    if matches[0] not in folders:
-        raise NotFound(f"no artifacts are stored of run {matches[0]} of {entry.title}. {stored}")
-    return matches[0], folders[matches[0]]
+    found = find_run_id(entry.title, name, (run_id for record in records for run_id in record.runs()), stored)
+    if found not in folders:
+        raise NotFound(f"no artifacts are stored of run {found} of {entry.title}. {stored}")
+    return found, folders[found]
 
 
 def _records(entry: Entry) -> list[Record]:

@@ -15,12 +15,12 @@ from ...agent.run_state import DEAD
 from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves
-from ..program_problems import Failure
+from ..program_problems import Finding
 from ..report import Report
 from ..tables import Table, kind, machine_table, task_table, without_empty_columns
 from .chart import drawable, duration, gallery, leader, number, place_text
 from .markup import Html, box, element, joined
-from .timeline import picture, time_span, timeline
+from .timeline import picture, timeline
 
 
 @dataclass(frozen=True)
@@ -203,10 +203,9 @@ def laid_out(header: Html, sections: Sequence[tuple[str, str, Html]], observed_a
 
 def _header(content: Content) -> Html:
     report = content.report
-    span = time_span(content.events, from_moment(report.observed_at)) if content.events else None
     reason = report.reason if report.reason.endswith((".", "!", "?", "…")) else f"{report.reason}."
     facts = {
-        "duration": duration(span[1] - span[0]) if span else "",
+        "took": report.took,
         "cost": str(report.cost.get("summary") or ""),
         "run": report.run,
         "backend": content.backend,
@@ -230,12 +229,12 @@ def _header(content: Content) -> Html:
     )
 
 
-def _failure(failed: Failure) -> Html:
+def _failure(failed: Finding) -> Html:
     """What a task that failed printed last, and what to do."""
     text = "\n".join(failed.lines)
     return element(
         "div",
-        element("p", element("b", failed.hostname), ": ", failed.remedy),
+        element("p", element("b", failed.about), ": ", failed.remedy),
         element("pre", text) if text else "",
         class_="failure",
     )

@@ -114,7 +114,7 @@ def test_diff_compares_the_last_two_runs_or_the_given_ones(state_folder: Path) -
     assert compared(ids[0][:6], ids[1][:6]) == (ids[0], ids[1])
     done = invoke(["diff", "zzz"])
     assert isinstance(done.exception, NotFound)
-    assert str(done.exception) == f"p/dev/mnist has no other run 'zzz'. Its runs are: {ids[0]}, {ids[1]}."
+    assert str(done.exception) == f"p/dev/mnist has no run 'zzz'. Its runs are: {ids[0]}, {ids[1]}."
 
 
 def test_diff_needs_two_runs(state_folder: Path) -> None:

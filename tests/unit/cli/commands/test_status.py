@@ -12,12 +12,13 @@ from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.cli.commands.status import progress_line, progress_lines, progress_of_tasks, read_progress
+from tfdeploy.cli.commands.status import progress_line, progress_lines, progress_of_tasks, task_progress
 from tfdeploy.cli.snapshot import Snapshot
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected import ExpectedState, expected_of
 from tfdeploy.report.progress import Progress
 from tfdeploy.report.report import report
+from tfdeploy.report.stored_progress import first_progress
 
 __all__ = ["state_folder"]
 
@@ -58,5 +59,5 @@ def test_the_progress_of_each_task_is_read_from_the_end_of_its_log(tmp_path: Pat
     progress = progress_of_tasks(seen)
     assert {name: item.step for name, item in progress.items()} == {"worker-0": 4000.0, "worker-1": None}
     assert len(progress["worker-0"].losses) == 1000
-    assert read_progress(seen) == progress["worker-0"]
+    assert first_progress(task_progress(seen)) == progress["worker-0"]
     assert [line.partition(" ")[0] for line in progress_lines(seen, progress)] == ["worker-0"]

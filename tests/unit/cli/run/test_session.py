@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.calling import call
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.cli.command_table import TIMED_OUT, UNREACHABLE
@@ -135,7 +136,7 @@ def test_a_relay_that_dies_before_it_speaks_leaves_the_terminal_to_the_next(addr
 def test_a_name_that_is_taken_leaves_no_socket(tmp_path: Path) -> None:
     Call("mine").begin().close()
     with pytest.raises(SpecError, match="--name"):
-        command.run(["python", "-V"], name="mine", in_terminal=True, code=str(tmp_path))
+        call(["run", "--name=mine", "--here", f"--code={tmp_path}", "--", "python", "-V"])
     assert list((tmp_path / "r").iterdir()) == []
 
 

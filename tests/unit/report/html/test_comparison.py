@@ -17,7 +17,8 @@ LOSS = [(10.0, 0.9), (20.0, 0.5)]
 def difference(text: str = "0.1") -> RunDiff:
     """Two runs with another command, which has `text` in the newer one."""
     run = stored(finished(1_000.0))
-    older, newer = (replace(run, spec=replace(run.spec, command=["train", value])) for value in ("1", text))
+    specs = [replace(run.spec, command=["train", value]) for value in ("1", text)]
+    older, newer = (replace(run, state=replace(run.state, spec=spec)) for spec in specs)
     return RunDiff(older, newer)
 
 

@@ -11,7 +11,7 @@ from tests.cli.made_up import BEGIN, content, paid
 from tfdeploy.outputs import TaskRow
 from tfdeploy.report.html.document import LAST_LINES, Content, fragment, page, policy, task_columns
 from tfdeploy.report.html.markup import element
-from tfdeploy.report.program_problems import Failure
+from tfdeploy.report.program_problems import Finding
 from tfdeploy.report.tables import Table, without_empty_columns
 
 FIRST = ["hostname", "status"]
@@ -129,10 +129,13 @@ def test_the_results_have_the_last_value_of_each_quantity_that_is_not_a_metric()
     assert text.count('class="tile"') == 2, "the metric is the other"
 
 
-def test_the_cause_of_a_failure_is_at_the_top_and_is_text() -> None:
+def test_the_cause_of_a_failure_and_how_long_the_run_took_are_at_the_top_as_text() -> None:
     made = content()
-    failed = Failure("worker-1", ["ValueError: <b>", "step 5"], "Fix it.")
-    text = fragment(replace(made, report=replace(made.report, failures=[failed])))
+    failed = Finding("worker-1", "", "Fix it.", ["ValueError: <b>", "step 5"])
+    text = fragment(
+        replace(made, report=replace(made.report, failures=[failed], submitted=BEGIN, last_seen=BEGIN + 90))
+    )
+    assert '<dt>took</dt><dd class="f-took">1m30s</dd>' in text
     assert "<b>worker-1</b>: Fix it." in text
     assert "<pre>ValueError: &lt;b&gt;\nstep 5</pre>" in text
 
