@@ -5,6 +5,7 @@ networks go with them. What then remains, a folder and empty cgroups, the next c
 """
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tests.kube import cgroups, plane, processes
 from tests.kube.api import Api, ApiFailed
@@ -60,6 +62,11 @@ class Cluster:
         path.touch(mode=0o600)
         path.write_text(self._authority.kubeconfig(f"https://127.0.0.1:{self._port}", name, groups, namespace))
         return path
+
+    def calls(self, user: str) -> Iterator[dict[str, Any]]:
+        """What a user who is no administrator has asked of the API, as audit events of Kubernetes."""
+        events = map(json.loads, (self.folder / plane.AUDIT_LOG).read_text().splitlines())
+        return (event for event in events if event["user"]["username"] == user)
 
     def left(self, namespace: str = "default") -> set[str]:
         """All objects of a namespace but events, as KIND/NAME."""

@@ -12,6 +12,18 @@ ETCD = "http://127.0.0.1:2379"
 STORAGE_CLASS = "folders"
 PROVISIONER = "tfdeploy.test/folders"
 
+AUDIT_LOG = "audit.log"
+_AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "userGroups": [*ADMINISTRATORS, "system:serviceaccounts", "system:nodes"]},
+        {"level": "Metadata"},
+    ],
+}
+"""What users ask who are no administrators."""
+
 
 def parts(folder: Path, kube: Path) -> Mapping[str, list[str]]:
     """The commands of the control plane's parts, in the order in which they start."""
@@ -31,6 +43,7 @@ def parts(folder: Path, kube: Path) -> Mapping[str, list[str]]:
             "--service-account-issuer=https://kubernetes.default.svc",
             *(f"--service-account-key-file={folder}/sa.pub", f"--service-account-signing-key-file={folder}/sa.key"),
             *("--service-cluster-ip-range=10.96.0.0/16", "--kubelet-preferred-address-types=InternalIP"),
+            *(f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/{AUDIT_LOG}"),
             # Nothing routes the addresses of services: a webhook's is reached by its pod's.
             *("--enable-aggregator-routing=true", "--allow-privileged=true"),
         ],
@@ -47,7 +60,8 @@ def parts(folder: Path, kube: Path) -> Mapping[str, list[str]]:
 
 
 def write_credentials(folder: Path, port: int) -> Authority:
-    """Write what the parts and the administrator log in with: from inside, and from this machine at a port."""
+    """Write what the parts and the administrator log in with, from inside, and from here at a port; and whose calls are logged."""
+    (folder / "audit.json").write_text(json.dumps(_AUDIT))
     authority = Authority(folder)
     authority.server("server", (ADDRESS, "127.0.0.1", "10.96.0.1"))
     write_token_key(folder)

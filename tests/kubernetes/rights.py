@@ -60,6 +60,17 @@ def login(kubeconfig: Path, namespace: str = "default") -> Iterator[ApiServer]:
     api._client.cache_clear()
 
 
+def with_roles(kube: Cluster, user: str, namespace: str = "default") -> Path:
+    """The kubeconfig of a user who has what docs/kubernetes-role.yaml has, in a namespace."""
+    kubeconfig = kube.user(user)
+    in_namespace, for_all = documented()
+    grant(kube, user, in_namespace, namespace)
+    grant(kube, user, for_all)
+    with login(kubeconfig, namespace) as server:
+        until_missing(server, ())
+    return kubeconfig
+
+
 @contextmanager
 def least_rights(kube: Cluster, user: str) -> Iterator[Path]:
     """The kubeconfig of a user who has the Role of docs/kubernetes-role.yaml, and no more."""

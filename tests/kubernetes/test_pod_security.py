@@ -4,6 +4,7 @@ from tests.engine.images import PYTHON
 from tests.integration.conftest import Project
 from tests.kube.cluster import Cluster
 from tests.kubernetes.project import STORAGE_CLASS, KubernetesProject
+from tests.kubernetes.rights import with_roles
 from tests.waiting import until
 from tfdeploy.backends.record_copy import RecordCopy
 
@@ -24,6 +25,7 @@ def test_a_run_in_a_namespace_without_root(kube: Cluster, project: KubernetesPro
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     path = f"/api/v1/namespaces/{NAMESPACE}"
     kube.api.apply(path, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+    with_roles(kube, project.folder.parent.name, NAMESPACE)
     Project.write(project, ARGUMENTS, SCRIPT)
     project.up()
     until(lambda: project.job().result, "it has trained", seen=lambda: str(project.objects.tasks()))

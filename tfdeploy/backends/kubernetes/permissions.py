@@ -14,7 +14,8 @@ NEEDED_ROLE = "docs/kubernetes-role.yaml has the Role that you need."
 _ANY = "*"
 _CALLS = 16
 _AUTHORIZATION = "/apis/authorization.k8s.io/v1"
-_OBJECT = ("create", "delete", "get", "list", "patch")
+_NEVER_CHANGED = ("create", "delete", "get", "list")
+_OBJECT = (*_NEVER_CHANGED, "patch")
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class Rule:
 RULES = (
     Rule("", "namespaces", ("get",)),
     Rule("", "events", ("list",)),
-    Rule("", "pods", ("get", "list")),
+    Rule("", "pods", ("list",)),
     Rule("", "pods/exec", ("create", "get")),
     Rule("", "pods/proxy", ("create", "get", "update")),
-    Rule("", "configmaps", _OBJECT),
+    Rule("", "configmaps", _NEVER_CHANGED),
     Rule("", "secrets", _OBJECT),
     Rule("", "services", _OBJECT),
-    Rule("", "persistentvolumeclaims", _OBJECT),
+    Rule("", "persistentvolumeclaims", _NEVER_CHANGED),
     Rule("apps", "statefulsets", _OBJECT),
     Rule("batch", "jobs", _OBJECT),
     Rule("networking.k8s.io", "networkpolicies", _OBJECT),

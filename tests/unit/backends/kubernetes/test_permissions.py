@@ -44,7 +44,7 @@ def test_the_role_has_one_rule_for_resources_with_the_same_verbs() -> None:
     assert (made["kind"], made["metadata"]) == ("Role", {"name": "tfdeploy", "namespace": "training"})
     core = next(rule for rule in made["rules"] if "secrets" in rule["resources"])
     assert core["apiGroups"] == [""]
-    assert {"configmaps", "services", "persistentvolumeclaims"} <= {*core["resources"]}
+    assert core["resources"] == ["secrets", "services"]
     assert all("*" not in rule["verbs"] + rule["resources"] for rule in made["rules"])
 
 
