@@ -17,13 +17,13 @@ LIMITS = {
     "tfdeploy/backends": 3339,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
-    "tfdeploy/backends/kubernetes": 2970,
+    "tfdeploy/backends/kubernetes": 2971,
     "tfdeploy/backends/ec2": 6895,
     "tfdeploy/report": 4559,
     "tfdeploy/cli": 6489,
-    "tests": 78187,
+    "tests": 78290,
     "bench": 4800,
-    "docs": 6613,
+    "docs": 6616,
     "tools": 12590,
     "programs": 25700,
     "images": 450,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48873, 316
+PACKAGE_LINES, PACKAGE_MODULES = 48874, 316
 
 DENSITY = {
     "mean length of a function": 8.6,
