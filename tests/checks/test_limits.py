@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6895,
     "tfdeploy/report": 4559,
     "tfdeploy/cli": 6489,
-    "tests": 78290,
+    "tests": 78293,
     "bench": 4800,
     "docs": 6616,
     "tools": 12590,

@@ -135,6 +135,8 @@ def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesPr
 def test_an_update_waits_for_the_api_server_and_a_run_for_the_node_of_its_controller(
     kube: Cluster, project: KubernetesProject
 ) -> None:
+    # An API server that has just started refuses a user whose roles it has not read yet.
+    project.env["KUBECONFIG"] = str(kube.kubeconfig)
     project.write(JOB, STEPS)
     update = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     until(lambda: any(name.startswith("jobs/") for name in kube.left()), "the first Job exists")
