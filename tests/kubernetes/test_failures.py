@@ -144,7 +144,7 @@ def test_an_update_waits_for_the_api_server_and_a_run_for_the_node_of_its_contro
         pass
     output, _ = update.communicate()
     assert update.returncode == 0, output
-    project.until_running("chief-0", "worker-0")
+    project.until_counts({"chief-0": 1, "worker-0": 1})
 
     node = kube.nodes[0]
     node.kill()
