@@ -36,7 +36,7 @@ def test_a_worker_that_is_late_for_its_peer_is_named(cluster: Standing) -> None:
     cluster.open("worker-1")
     (found,) = until(lambda: cluster.look().problems, "the wait is seen", 240.0)
     assert found.text.startswith("worker-1 waits for worker-0")
-    assert 'success="worker-0"' in found.remedy
+    assert 'device_filters=["/job:ps", "/job:worker/task:1"]' in found.remedy
 
 
 SAVES = """
