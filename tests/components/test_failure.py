@@ -75,12 +75,14 @@ def test_a_task_is_started_once_more_than_it_may_be_restarted(cluster: Standing)
     assert cluster.output("worker-0") == b"start 1\nstart 2\nstart 3\n"
     kinds = (events.TASK_RESTARTING, events.TASK_FAILED)
     ends = [event for event in cluster.events() if event.kind in kinds]
-    assert [
-        (event.kind, event.task, event.exit and event.exit.code, event.delay, event.failures) for event in ends
-    ] == [
-        (events.TASK_RESTARTING, "worker-0", 7, 0.1, 1),
-        (events.TASK_RESTARTING, "worker-0", 7, 0.2, 2),
-        (events.TASK_FAILED, "worker-0", 7, 0.0, 0),
+    exits = [event.exit for event in ends if event.exit]
+    assert [(end.code, end.signal, end.out_of_memory, end.attempt) for end in exits] == [
+        (7, "", False, attempt) for attempt in (1, 2, 3)
+    ]
+    assert [(event.kind, event.task, event.delay, event.failures) for event in ends] == [
+        (events.TASK_RESTARTING, "worker-0", 0.1, 1),
+        (events.TASK_RESTARTING, "worker-0", 0.2, 2),
+        (events.TASK_FAILED, "worker-0", 0.0, 0),
     ]
 
 

@@ -7,7 +7,7 @@ from tests.docker.project import DockerProject
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.files import sha256_of
-from tfdeploy.backends.mounts import RECORD_FOLDER
+from tfdeploy.backends.container_layout import RECORD_FOLDER
 from tfdeploy.backends.record_copy import record_archive
 
 PRINTING = """\

@@ -107,7 +107,7 @@ def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_
     asked = spec(**arguments(tmp_path))
     cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
     planned = machines.plan_machines(asked, machines.take_inventory(cluster, asked))
-    instances = [machines.planned_instance(machine) for machine in planned]
+    instances = [machines.ec2_machine(machine) for machine in planned]
     assert capacity.plan_lines(instances) == [
         (
             "a zone without capacity is reported after up to 50 minutes; after some minutes with "

@@ -8,8 +8,8 @@ from ..errors import BackendError
 from . import controller_calls
 from .base import ClusterRef, Route
 from .connection import Connection
+from .container_layout import TASK_FOLDER
 from .container_runner import STOP_MARGIN, ContainerRunner, engine_reason
-from .mounts import TASK_FOLDER
 from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
 from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal

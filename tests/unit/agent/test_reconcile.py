@@ -304,7 +304,7 @@ def test_after_the_last_restart_the_task_has_failed() -> None:
     assert job.happened()[-2:] == [(events.TASK_FAILED, "worker-0"), (events.RUN_ENDED, "")]
     end = job.events[-2].exit
     assert end is not None
-    assert (end.code, end.attempt) == (3, 3)
+    assert (end.code, end.signal, end.out_of_memory, end.attempt) == (3, "", False, 3)
     assert job.verdict() == "failed: worker-0 failed (exit 3)"
     assert job.job.tasks["worker-0"].attempt == 3
 

@@ -20,7 +20,8 @@ from tfdeploy.report.events import (
     with_waits,
 )
 
-RESULT = RunResult("failed", STARTUP_TIMEOUT, 1.0, ["ps-0"])
+RESULT = RunResult("failed", STARTUP_TIMEOUT, 1.0, ["ps-0"], Ended(3))
+EXIT = {"code": 3, "signal": "", "out_of_memory": False}
 KINDS = [value for name, value in vars(events).items() if name.isupper()]
 
 
@@ -34,6 +35,7 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
     event = Event(kind, 1.0, "worker-0", state="pulling", result=RESULT, exit=Ended(3))
     assert describe(event)[0]
     assert document(event)["sentence"] == sentence(event)
+    assert document(event)["exit"] == document(event)["result"]["exit"] == EXIT
     assert Event.from_dict(event.to_dict()) == event
 
 
@@ -70,7 +72,7 @@ def test_the_data_of_an_event_is_in_its_document() -> None:
         "task": "worker-0",
         "attempt": 2,
         "reason": "",
-        "exit": {"code": 3, "signal": "", "out_of_memory": False},
+        "exit": EXIT,
         "delay": 8.0,
         "failures": 1,
         "max_failures": 3,

@@ -14,8 +14,8 @@ from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
 from ...spec.jobs import JobSpec
 from ..base import CONTROLLER, ClusterRef
+from ..container_layout import CONTROLLER_PORT, refuse_targets
 from ..image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE, DEFAULT_VERSION, context_hash, named_image
-from ..mounts import CONTROLLER_PORT, refuse_targets
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,

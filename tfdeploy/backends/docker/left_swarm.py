@@ -18,7 +18,7 @@ from docker.errors import NotFound
 from ...agent.record.record_files import grows
 from .. import lost_record
 from ..base import CONTROLLER, ClusterRef
-from ..mounts import TASK_FOLDER
+from ..container_layout import TASK_FOLDER
 from ..parallel_calls import for_all
 from ..record_copy import RecordCopy
 from .engine.engine import Engine

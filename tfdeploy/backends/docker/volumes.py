@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from ...errors import SpecError
 from ...units import SIZE_FORM, size
 from ..base import ClusterRef
-from ..mounts import refuse_relative, split_mount
+from ..container_layout import refuse_relative, split_mount
 from .labels import TRAIN_VOLUME, Services, machine_of, volume_name
 
 

@@ -32,7 +32,7 @@ from ..record_copy import RecordCopy, RecordUpdate, record_archive
 from . import record_bucket, validate
 from .aws import account, api
 from .machine import boot, machines, move, ssh, user_data
-from .machine.machines import planned_instance
+from .machine.machines import ec2_machine
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
 
@@ -118,7 +118,7 @@ class Ec2Planner:
             account.plan_line(ssh.region(cluster)),
             *machines.plan_lines(plan, inventory.surplus),
             *move.lines(plan, inventory, replaced),
-            *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
+            *capacity.plan_lines(ec2_machine(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(service_changes(plan, rendered, services) if services else ()),
         ]
@@ -243,14 +243,14 @@ def _is_on_users_volume(plan: Plan, train_dir: str) -> bool:
     return any(
         volume.volume_id and f"{train_dir}/".startswith(f"{disk_folder(number)}/")
         for machine in plan.machines
-        for number, volume in enumerate(planned_instance(machine).request.volumes)
+        for number, volume in enumerate(ec2_machine(machine).request.volumes)
     )
 
 
 def _disks(plan: Plan) -> Iterator[RetainedData]:
     """The further disks. The user's own volumes are detached when their machine ends."""
     for machine in plan.machines:
-        for volume in planned_instance(machine).request.volumes:
+        for volume in ec2_machine(machine).request.volumes:
             if volume.volume_id:
                 yield RetainedData("volume", f"{volume.volume_id} of {machine.name}", True)
             elif machine.name not in plan.unneeded:

@@ -20,7 +20,7 @@ from . import record_bucket
 from .account_bucket import BucketFolder
 from .aws import account, api
 from .machine import model, ssh, user_data
-from .machine.machines import planned_instance, role_path, shared_folder, tags
+from .machine.machines import ec2_machine, role_path, shared_folder, tags
 from .machine.model import Ec2Machine, Subnet
 from .price import capacity
 from .record_bucket import RecordBucket
@@ -89,7 +89,7 @@ def register(
     run_is_open: bool,
 ) -> MachineSwarm:
     """Register the machines and their Swarm; `public_key` is the user's own."""
-    needed = {machine.name: planned_instance(machine) for machine in machines}
+    needed = {machine.name: ec2_machine(machine) for machine in machines}
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
     context = ResourceContext(

@@ -16,7 +16,7 @@ from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from .aws import api
 from .machine import machine_count, model, ssh
-from .machine.machines import planned_instance
+from .machine.machines import ec2_machine
 from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
 from .machine.user_data import SHARED, disk_folder
 
@@ -156,7 +156,7 @@ def refuse_failed_boots(spec: ClusterSpec, plan: Plan, failures: Mapping[str, Bo
         SpecError: one would be; the message has the reason and the end of its console.
     """
     for machine in plan.needed_machines:
-        planned, failure = planned_instance(machine), failures.get(machine.name)
+        planned, failure = ec2_machine(machine), failures.get(machine.name)
         kind = planned.boot_kind
         if planned.can_stay or not failure or failure.kind != kind or failure.times < MOST_BOOT_FAILURES:
             continue
@@ -208,7 +208,7 @@ def refuse_plan(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> lis
     is_shared = "://" in train_dir or (spec.ec2.efs and (not train_dir or f"{train_dir}/".startswith(f"{SHARED}/")))
     if not is_shared and not spec.standalone_servers:
         _refuse_unshared_train_dir(spec, len({task.machine for task in plan.tasks}))
-    spot = {machine.name for machine in plan.machines if planned_instance(machine).request.spot}
+    spot = {machine.name for machine in plan.machines if ec2_machine(machine).request.spot}
     if any(task.job == "ps" and task.machine in spot for task in plan.tasks):
         return ["ps tasks run on spot instances: an interruption loses their variables until the machine is replaced"]
     return []

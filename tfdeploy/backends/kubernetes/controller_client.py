@@ -9,8 +9,8 @@ from functools import cache
 from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
 from ...errors import BackendError, Forbidden, Unreachable
 from ..base import ClusterRef
+from ..container_layout import CONTROLLER_PORT
 from ..container_runner import ContainerController
-from ..mounts import CONTROLLER_PORT
 from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import ClusterObjects
 from .labels import TOKEN, controller_pod, object_name

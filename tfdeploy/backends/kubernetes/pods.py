@@ -15,7 +15,7 @@ from ...agent.json_data import JsonData
 from ...agent.settings import Limits
 from ...units import text_of_size
 from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, shown_limits
-from ..mounts import (
+from ..container_layout import (
     CONTROLLER_PORT,
     RECORD_FOLDER,
     SECRETS_FOLDER,

@@ -13,8 +13,8 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ..base import CONTROLLER, ClusterRef
+from ..container_layout import CONTROLLER_PORT, TASK_PORT
 from ..controller_calls import wait_for
-from ..mounts import CONTROLLER_PORT, TASK_PORT
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider, changed_inputs, plain_values

@@ -116,10 +116,9 @@ def _print_changes(entries: Sequence[Entry]) -> bool:
             print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
             printed = states
         if all(snapshot.is_finished for snapshot in snapshots):
-            for line in (
-                line for snapshot in snapshots for line in progress_lines(snapshot, progress_of_tasks(snapshot))
-            ):
-                print_result(line)
+            for snapshot in snapshots:
+                for line in progress_lines(snapshot, progress_of_tasks(snapshot)):
+                    print_result(line)
             return is_first
         is_first = False
         sleep_while_read(_POLL_SECONDS)

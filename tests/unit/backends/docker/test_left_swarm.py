@@ -11,10 +11,10 @@ from docker.errors import NotFound
 
 from tests.clusters import cluster_ref
 from tfdeploy.backends import lost_record
+from tfdeploy.backends.container_layout import TASK_FOLDER
 from tfdeploy.backends.docker import left_swarm
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import service_name
-from tfdeploy.backends.mounts import TASK_FOLDER
 
 CLUSTER = cluster_ref("docker")
 SEGMENT = "spool/a1/stdout.0.log"

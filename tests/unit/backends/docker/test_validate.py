@@ -10,8 +10,8 @@ import pytest
 from docker.errors import APIError, ImageNotFound
 
 from tests.unit.cases import BOX, inventory, spec
+from tfdeploy.backends.container_layout import refuse_targets
 from tfdeploy.backends.docker import containers, validate
-from tfdeploy.backends.mounts import refuse_targets
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.clusters import cluster_ref
+from tfdeploy.backends.container_layout import refuse_targets
 from tfdeploy.backends.docker.labels import MACHINE_LABEL, TRAIN_VOLUME, volume_name
 from tfdeploy.backends.docker.volumes import exclusive_volumes, parse_mount, restart_effects
-from tfdeploy.backends.mounts import refuse_targets
 from tfdeploy.errors import SpecError
 
 LABELS = {"tfdeploy.cluster": "mnist"}

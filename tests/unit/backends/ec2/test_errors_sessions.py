@@ -102,12 +102,26 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         Kind.CONFIGURATION,
         "the settings for AWS cannot be used (Unable to parse config file",
     ),
+    "half a key": (
+        "[profile ml]\naws_access_key_id = AKIAUNIT\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "the settings for AWS of profile ml cannot be used (Partial credentials found in",
+    ),
     "a source profile that does not exist": (
         "[profile a]\nrole_arn = x\nsource_profile = b\n",
         {"profile": "a", "region": REGION},
         {},
         Kind.CONFIGURATION,
         'The source_profile "b"',
+    ),
+    "a credential process that does not exist": (
+        "[profile ml]\ncredential_process = /none/login --me\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "Correct the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process",
     ),
     "a credential process that fails": (
         "[profile ml]\ncredential_process = sh -c 'echo not logged in >&2; exit 1'\n",

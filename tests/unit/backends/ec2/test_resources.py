@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, plan, spec
 from tfdeploy.backends.ec2 import resources
-from tfdeploy.backends.ec2.machine.machines import planned_instance
+from tfdeploy.backends.ec2.machine.machines import ec2_machine
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.resources import ResourceContext, _Dependencies, _instance
 
@@ -23,7 +23,7 @@ def options(monkeypatch: pytest.MonkeyPatch, *there: Instance) -> pulumi.Resourc
     monkeypatch.setattr(resources, "_boot_script", lambda *_: "")
     monkeypatch.setattr(aws.ec2, "Instance", lambda *_, opts, **__: asked.append(opts))
     made, nothing = plan(*there, **PAIR), pulumi.ResourceOptions()
-    planned = {machine.name: planned_instance(machine) for machine in made.machines}
+    planned = {machine.name: ec2_machine(machine) for machine in made.machines}
     context = ResourceContext("mnist", CLUSTER, spec(**PAIR), planned, None, nothing, run_is_open=True)
     _instance(context, made.machines[1], _Dependencies("a-key", "sg-1", "", {}, nothing))  # type: ignore[arg-type]
     return asked[0]

@@ -269,7 +269,8 @@ def test_only_tasks_that_are_not_listed_are_deleted(server: StoredApi, monkeypat
     """The controller is no task, and a cluster without it has no run to stop."""
     made()
     stops = iter([True])
-    monkeypatch.setattr(PodController, "json", lambda *_: {})
+    requested: list[object] = []
+    monkeypatch.setattr(PodController, "json", lambda *words: requested.append(words[1:]))
     monkeypatch.setattr(PodController, "last_known_run", lambda _: None)
     monkeypatch.setattr(controller_calls, "stop", lambda *_: next(stops))
     before = {*server.objects}
@@ -277,6 +278,7 @@ def test_only_tasks_that_are_not_listed_are_deleted(server: StoredApi, monkeypat
     assert {*server.objects} == before
     RUNNER.delete_unlisted(CLUSTER, "a-token", [])
     assert before - {*server.objects} == {OBJECTS.path("Job", WORKER), OBJECTS.path("Secret", WORKER)}
+    assert requested == [("POST", "/stop", {"hostnames": ["worker-1"]})]
     assert RUNNER.end_run(CLUSTER)
     OBJECTS.delete("StatefulSet", CONTROLLERS)
     assert RUNNER.end_run(CLUSTER)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, cast
 from ....agent.json_data import JsonData
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings
-from ...mounts import RECORD_FOLDER, SECRETS_FOLDER, TASK_FOLDER, TRAIN_DIR_MODE, default_port
+from ...container_layout import RECORD_FOLDER, SECRETS_FOLDER, TASK_FOLDER, TRAIN_DIR_MODE, default_port
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,

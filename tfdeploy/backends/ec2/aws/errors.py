@@ -91,7 +91,7 @@ _LOG_IN = (
     "AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN."
 )
 _LATER = "Run the command again later; https://health.aws.amazon.com has AWS's own problems."
-_CORRECT = "Correct the id, name or value. If it is not one of yours and was deleted, run `pulumi up --refresh`."
+_CORRECT = "Correct the id, name or value. If tfdeploy created it and it was deleted, run `pulumi up --refresh`."
 
 TABLE: Mapping[Kind, ErrorRow] = {
     Kind.LOGIN: ErrorRow(
@@ -366,7 +366,8 @@ def _detail(error: Exception) -> str:
     text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", _text(error))).split()).rstrip(".")
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        text = f"{error_code(error)}: {text}" if error_code(error) else f"something other than AWS responded: {status}"
+        foreign = f"something other than AWS responded: HTTP status {status}"
+        text = f"{error_code(error)}: {text}" if error_code(error) else foreign
     elif isinstance(error, ResponseParserError):
         text = f"something other than AWS responded: {text}"
     elif not isinstance(error, (BotoCoreError, Boto3Error)):

@@ -19,8 +19,8 @@ from .user_data import GPU, SHARED
 PROVIDER = "Amazon"
 
 
-def planned_instance(machine: Machine) -> Ec2Machine:
-    """A machine in a plan, with what there is of it on EC2."""
+def ec2_machine(machine: Machine) -> Ec2Machine:
+    """The machine of a plan as one of EC2; a TypeError for one that was planned for another backend."""
     if not isinstance(machine, Ec2Machine):
         raise TypeError(f"{machine.name} was not planned for EC2")
     return machine
@@ -218,7 +218,7 @@ def plan_lines(plan: Plan, surplus: Sequence[str]) -> list[str]:
 
 
 def _lines(plan: Plan, machine: Machine) -> list[str]:
-    planned = planned_instance(machine)
+    planned = ec2_machine(machine)
     if not planned.instance_id:
         again = f" again ({planned.failed})" if planned.failed else ""
         return [f"{machine.name}: will be created{again}: {_properties(machine)}"]
@@ -236,7 +236,7 @@ def _lines(plan: Plan, machine: Machine) -> list[str]:
 
 
 def _properties(machine: Machine) -> str:
-    planned = planned_instance(machine)
+    planned = ec2_machine(machine)
     labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
     gpus = f"; {GPU}={len(machine.gpus)}" if machine.gpus else ""
     disks = f"; ebs_volumes: {', '.join(planned.disks)}" if planned.disks else ""
@@ -245,10 +245,10 @@ def _properties(machine: Machine) -> str:
 
 def _new_swarm(plan: Plan) -> list[str]:
     """The effect of a lost or replaced manager on the other machines."""
-    staying = {machine.name for machine in plan.machines if planned_instance(machine).can_stay}
+    staying = {machine.name for machine in plan.machines if ec2_machine(machine).can_stay}
     name = manager(plan.machines).name
     if not staying or name in staying or name in plan.unneeded:
         return []
-    is_gone = not any(planned_instance(machine).instance_id for machine in plan.machines if machine.name == name)
+    is_gone = not any(ec2_machine(machine).instance_id for machine in plan.machines if machine.name == name)
     lost = "; the record is restored from S3; checkpoints that were only on its disk are lost" if is_gone else ""
     return [f"{name}: manages the Swarm, so a new Swarm is created, and all tasks restart{lost}"]

@@ -8,7 +8,7 @@ from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ...move import Replacement, failed_run, refuse_without_checkpoint, without_checkpoint
 from . import machines
-from .machines import planned_instance
+from .machines import ec2_machine
 from .user_data import SHARED, disk_folder
 
 _ARROW = " -> "
@@ -28,7 +28,7 @@ def replacement_of(spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Repla
     if replaced:
         _refuse(spec, plan, run, keeps)
     return Replacement(
-        tuple(planned_instance(machine).instance_id for machine in replaced),
+        tuple(ec2_machine(machine).instance_id for machine in replaced),
         keeps,
         is_same_content(run.spec, plan.run) or plan.run.resume_from == run.spec.id,
     )
@@ -37,7 +37,7 @@ def replacement_of(spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Repla
 def _replaced(spec: ClusterSpec, plan: Plan, run: RunState) -> list[Machine]:
     """The machines that are replaced, if the run loses its record or checkpoints with them. A manager that is gone, or did not boot,
     has no controller that could send them."""
-    manager = planned_instance(machines.manager(plan.machines))
+    manager = ec2_machine(machines.manager(plan.machines))
     if not manager.instance_id or manager.failed or manager.state not in ("pending", "running"):
         return []
     replaced = [machine for machine in plan.needed_machines if _is_replaced(machine)]
@@ -45,13 +45,13 @@ def _replaced(spec: ClusterSpec, plan: Plan, run: RunState) -> list[Machine]:
 
 
 def _is_replaced(machine: Machine) -> bool:
-    planned = planned_instance(machine)
+    planned = ec2_machine(machine)
     return bool(planned.instance_id and planned.changes and not planned.failed)
 
 
 def _keeps_train_dir(spec: ClusterSpec, run: RunState, replaced: list[Machine]) -> bool:
     """Whether new machines see the run's checkpoints: at a URL, or on the same shared file system or volumes of the user."""
-    planned = [planned_instance(machine) for machine in replaced]
+    planned = [ec2_machine(machine) for machine in replaced]
     changed = {change.partition(_ARROW)[2] for machine in planned for change in machine.changes}
     if changed & {spec.ec2.efs or "no efs", *(" ".join(machine.disks) or "no ebs_volumes" for machine in planned)}:
         return "://" in run.spec.train_dir

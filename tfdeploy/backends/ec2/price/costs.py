@@ -12,7 +12,7 @@ from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
 from ....units import dollars, text_of_seconds
-from ..machine.machines import planned_instance
+from ..machine.machines import ec2_machine
 from ..machine.model import Ec2Machine
 from . import prices
 
@@ -114,11 +114,11 @@ def _cost_to_end(spec: ClusterSpec, hourly: prices.Amount) -> float:
 
 
 def _hourly_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> prices.Amount:
-    return prices.total(_machine_cost(spec, planned_instance(machine)) for machine in machines)
+    return prices.total(_machine_cost(spec, ec2_machine(machine)) for machine in machines)
 
 
 def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
-    volumes = (volume for machine in machines for volume in planned_instance(machine).request.volumes)
+    volumes = (volume for machine in machines for volume in ec2_machine(machine).request.volumes)
     volume_ids = list(dict.fromkeys(volume.volume_id for volume in volumes if volume.volume_id))
     keep_record, keep_files = spec.ec2.retain_record, spec.container.retain_volumes
     return prices.billed_after_machines(machines[0].region, spec.ec2.efs, keep_record, keep_files, volume_ids)
