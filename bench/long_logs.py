@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from tests.components.many_launchers import RunningController, running_controller
-from tfdeploy.agent.record.log_lines import STDOUT, entry
+from tfdeploy.agent.record.output_lines import STDOUT, Encoder
+from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.transport.rpc import Client
 from tfdeploy.backends import controller_calls
@@ -55,7 +56,7 @@ def _made(folder: Path) -> Path:
 
 def _print(controller: RunningController, hostname: str, size: int) -> None:
     """Store so many bytes as the output of a task; its name is in the last line alone."""
-    streams = Record(controller.folder).log(controller.run.id, hostname).streams
+    spool = Spool(Record(controller.folder).log(controller.run.id, hostname).folder, {})
     at, position, number = time.time(), 0, 0
     while position < size:
         chunks = []
@@ -64,12 +65,9 @@ def _print(controller: RunningController, hostname: str, size: int) -> None:
             number += _LINES_AT_ONCE
         last = position + sum(map(len, chunks)) >= size
         chunks += [f"the end of {hostname}: 1\n"] if last else []
-        index = b""
-        for chunk in chunks:
-            index += entry(at, STDOUT, 1, position, len(chunk))
-            position += len(chunk)
-        streams["stdout"].put(streams["stdout"].end, "".join(chunks).encode())
-        streams["index"].put(streams["index"].end, index)
+        lines = "".join(chunks).encode()
+        spool.write(Encoder(STDOUT, 1).add(lines, at))
+        position += len(lines)
 
 
 def _view(client: Client) -> RecordView:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from tfdeploy.agent.record.log_lines import Reader
+from tfdeploy.agent.record.output import Reader
+from tfdeploy.agent.record.output_lines import PIPES
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.local.supervisor import marked
@@ -52,8 +53,9 @@ def output(home: Path, hostname: str, *names: str) -> bytes:
     job = record.current()
     if job is None:
         return b""
-    streams = [record.log(job.spec.id, hostname).streams[name] for name in names or ("stdout",)]
-    return b"".join(stream.span(stream.start, stream.end) for stream in streams)
+    log = record.log(job.spec.id, hostname)
+    pipes = [pipe for pipe, name in PIPES.items() if name in (names or ("stdout",))]
+    return b"".join(map(log.printed, pipes))
 
 
 def reader(home: Path, hostname: str) -> Reader:

@@ -22,7 +22,8 @@ from tests.chaos.process_faults import CONTROLLER, PROCESSES, SUPERVISORD, kill,
 from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
-from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.output import Log
+from tfdeploy.agent.record.output_lines import STDOUT, printed
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
@@ -133,17 +134,20 @@ class LocalCluster(Cluster):
 
     def note_stored(self, task: str) -> None:
         """Note what a task's launcher has on disk and has not sent: it must not be lost with the launcher."""
-        for spool in (self.places.task(task) / "spool").glob("*") if self.places else ():
-            disk, record = Stream(spool, "stdout"), self._recorded(spool.name, task)
-            held = record.span(record.start, record.end)[: disk.start] + disk.span(disk.start, disk.end)
-            found = parts(held)
-            if found and record.end >= disk.start:
+        if not self.places:
+            return
+        for spool in (self.places.task(task) / "spool").glob("*"):
+            found = parts(_joined(Log(spool), Record(self.places.record).log(spool.name, task)))
+            if found:
                 start = list(found)[-1]
                 self.story.stored.append((task, start, len(found[start])))
 
-    def _recorded(self, run_id: str, task: str) -> Stream:
-        assert self.places
-        return Record(self.places.record).log(run_id, task).streams["stdout"]
+
+def _joined(disk: Log, record: Log) -> bytes:
+    """What a task has printed: the closed pieces are in the record, and the others on the launcher's disk."""
+    pieces = dict.fromkeys(record.pieces(), record) | dict.fromkeys(disk.pieces(), disk)
+    whole = (log.path(first).read_bytes() for first, log in sorted(pieces.items()))
+    return b"".join(printed(piece, STDOUT) for piece in whole)
 
 
 def fill_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str:

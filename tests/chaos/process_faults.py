@@ -121,7 +121,6 @@ def damage_record(cluster: Reachable, step: Step, running: Running | None) -> st
 def _damageable(record: Path | None) -> Iterator[Path]:
     if record is not None:
         yield from record.glob("runs/*/events.jsonl")
-        yield from record.glob("runs/*/logs/*/index.*.log")
 
 
 PROCESSES: dict[str, tuple[Kind, Apply]] = {

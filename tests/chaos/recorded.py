@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.chaos.invariants import START, RunAccount
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
-from tfdeploy.agent.record.log_lines import Reader
+from tfdeploy.agent.record.output import Reader
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 
 OUTPUT_DROPPED = "output_dropped"
@@ -39,8 +40,7 @@ def _account(record: Record, run_id: str) -> RunAccount:
     streams, attempts = {}, {}
     for path in sorted((folder / "logs").glob("*")):
         log = record.log(run_id, path.name)
-        stdout = log.streams["stdout"]
-        streams[path.name] = stdout.span(stdout.start, stdout.end)
+        streams[path.name] = log.printed(STDOUT)
         begins = [(START.match(line.content + b" "), line.attempt) for line in Reader(log).more()]
         attempts[path.name] = [(begin[1].decode(), attempt) for begin, attempt in begins if begin]
     artifacts: list[str] = []

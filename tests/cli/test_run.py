@@ -148,7 +148,7 @@ def test_a_program_that_knows_nothing_of_tfdeploy_runs_by_one_command(shell: She
     assert "worker-0 | x on /job:ps/task:0 is 2.0\n" in out
     assert "ps-0 | " not in out
     record = Path(err.partition("Record: ")[2].splitlines()[0])
-    assert "2.0" in next(record.glob("runs/*/logs/worker-0/stdout.0.log")).read_text()
+    assert "2.0" in next(record.glob("runs/*/logs/worker-0/0.log")).read_text()
     shell.assert_nothing_left()
 
 

@@ -15,6 +15,7 @@ from tests.clusters import cluster_ref
 from tests.components.processes import alive
 from tests.waiting import PATIENCE, until
 from tfdeploy.agent.events import Event
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
@@ -236,8 +237,8 @@ class Standing:
 
     def output(self, hostname: str, name: str = "stdout") -> bytes:
         """All bytes that a task of the present run printed on one pipe, from the record."""
-        stream = Record(self.places.record).log(self.job().spec.id, hostname).streams[name]
-        return stream.span(stream.start, stream.end)
+        pipe = {"stdout": STDOUT, "stderr": STDERR}[name]
+        return Record(self.places.record).log(self.job().spec.id, hostname).printed(pipe)
 
     def until_output(self, hostname: str, expected: bytes) -> None:
         """Wait until this is all that a task of the present run has printed."""

@@ -9,12 +9,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from tests.waiting import until
-from tfdeploy.agent.record.log_lines import NAMES
+from tfdeploy.agent.record.output_lines import PIPES, printed
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import END, PREPARE, RUN, LauncherReport, Order
@@ -35,13 +36,22 @@ class PlayedController:
         self.code = code
         self.code_calls = 0
         self.reports: list[LauncherReport] = []
-        self.run_logs = {run_id: {name: bytearray() for name in NAMES} for run_id in (RUN_ID, "other")}
-        self.logs, self.other_logs = self.run_logs.values()
+        self.pieces: dict[str, dict[int, bytearray]] = {RUN_ID: {}, "other": {}}
         self.logs_at_exit: bytes | None = None
         self.is_silent = False
         self.is_another_program = False
         self.calls = 0
         self.decide: Callable[[LauncherReport], Order] = self.run_once
+
+    @property
+    def logs(self) -> dict[str, bytes]:
+        """What the program has printed, by stream."""
+        return self.printed(RUN_ID)
+
+    def printed(self, run_id: str) -> dict[str, bytes]:
+        """The same of any run."""
+        output = b"".join(bytes(piece) for _, piece in sorted(self.pieces[run_id].items()))
+        return {name: printed(output, pipe) for pipe, name in PIPES.items()}
 
     def run_once(self, report: LauncherReport) -> Order:
         """Prepare, run attempt 1, end."""
@@ -69,7 +79,7 @@ class PlayedController:
             report = LauncherReport.from_dict(json.loads(body))
             self.reports.append(report)
             if report.exit and self.logs_at_exit is None:
-                self.logs_at_exit = bytes(self.logs["stdout"])
+                self.logs_at_exit = self.logs["stdout"]
             order = self.decide(report).to_dict()
             return 200, json.dumps({**order, "poll": POLL, "generation": GENERATION}).encode()
         if path.startswith("/changes/"):
@@ -80,13 +90,15 @@ class PlayedController:
         if path.startswith("/restore/"):
             return 200, json.dumps({"folder": "", "files": []}).encode()
         _, _, run_id, _, *rest = path.split("/")
-        logs = self.run_logs[run_id]
+        pieces = self.pieces[run_id]
         if method == "GET":
-            return 200, json.dumps({name: len(data) for name, data in logs.items()}).encode()
-        name, position = rest
-        assert int(position) == len(logs[name])
-        logs[name] += body
-        return 200, json.dumps({"end": len(logs[name])}).encode()
+            stored = {first: (len(piece), sha256(piece[-4096:]).hexdigest()) for first, piece in pieces.items()}
+            return 200, json.dumps({"pieces": stored}).encode()
+        first, at = int(rest[0]), int(rest[1])
+        piece = pieces.setdefault(first, bytearray())
+        assert at == first + len(piece)
+        piece += body
+        return 200, json.dumps({"end": first + len(piece)}).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):

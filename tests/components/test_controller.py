@@ -16,6 +16,7 @@ from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
 from tests.waiting import PATIENCE, until
 from tfdeploy.agent.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
+from tfdeploy.agent.record.output_lines import STDERR, Part, encode
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.transport.rpc import UNIX, Client
 from tfdeploy.backends import lost_record
@@ -213,20 +214,20 @@ def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing
     cluster.up(WAITS, workers=1)
     run = Record(cluster.places.record).current()
     assert run is not None
-    pieces = [bytes([number]) * 500_000 for number in range(20)]
+    pieces = [encode(Part(float(number), STDERR, 1, b"x" * 300_000, True)) for number in range(20)]
     together = Barrier(4)
 
     def send(_: int) -> None:
         with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
             for number, piece in enumerate(pieces):
                 together.wait()
-                controller.call("PUT", f"/log/{run.spec.id}/worker-0/stderr/{number * len(piece)}", piece)
+                path = f"/log/{run.spec.id}/worker-0/0/{number * len(piece)}/{'0' * 32}"
+                controller.call("PUT", path, piece)
 
     with ThreadPoolExecutor(4) as senders:
         list(senders.map(send, range(4)))
-    stream = Record(cluster.places.record).log(run.spec.id, "worker-0").streams["stderr"]
-    assert stream.end == 20 * 500_000
-    assert stream.span(0, stream.end) == b"".join(pieces)
+    log = Record(cluster.places.record).log(run.spec.id, "worker-0")
+    assert log.path(0).read_bytes() == b"".join(pieces)
 
 
 def test_a_controller_on_an_empty_disk_gets_the_copy_and_the_program_runs_on(cluster: Standing, tmp_path: Path) -> None:

@@ -78,16 +78,14 @@ def test_output_that_an_earlier_launcher_has_left_is_sent_before_another_run_beg
         task.controller.is_silent = True
         (tmp_path / "gate").touch()
         until((task.folder / "exit.json").exists, "the end is stored")
-        until(
-            lambda: any(path.stat().st_size for path in task.folder.glob("spool/run/stdout*")), "the output is stored"
-        )
+        until(lambda: any(path.stat().st_size for path in task.folder.glob("spool/run/*.log")), "the output is stored")
         first.kill()
         first.wait()
         task.controller.spec = replace(task.controller.spec, id="other")
         task.controller.is_silent = False
         assert task.start().wait() == 0
-        assert bytes(task.controller.logs["stdout"]) == b"the end\n"
-        assert task.controller.other_logs["stdout"] == b"the end\n"
+        assert task.controller.logs["stdout"] == b"the end\n"
+        assert task.controller.printed("other")["stdout"] == b"the end\n"
         assert [path.name for path in (task.folder / "spool").iterdir()] == ["other"]
 
 
@@ -168,7 +166,7 @@ def test_a_full_disk_neither_blocks_nor_ends_the_program_and_what_is_dropped_is_
         (tmp_path / "gate").touch()
         assert launcher.wait() == 0
         report = task.controller.reports[-1]
-        stored = bytes(task.controller.logs["stdout"])
+        stored = task.controller.logs["stdout"]
         assert stored.endswith((b"x\nthe end\n", b"xthe end\n"))
         assert len(stored) + report.dropped_bytes == LINES * 100 + len("the end\n")
         assert report.exit is not None
@@ -203,7 +201,7 @@ def test_a_code_archive_that_cannot_be_used_is_reported_and_fetched_again_ever_l
         assert task.controller.code_calls <= 4
         task.controller.code = archive({"module.py": "print('imported')"})
         assert launcher.wait() == 0
-        assert bytes(task.controller.logs["stdout"]) == b"imported\n"
+        assert task.controller.logs["stdout"] == b"imported\n"
         assert task.controller.reports[-1].problem == ""
         assert sorted(path.name for path in task.folder.iterdir()) == ["lock", "spool", "task.json", "work"]
 
@@ -221,7 +219,7 @@ def test_an_end_by_itself_is_reported_again_after_an_interruption(tmp_path: Path
         task.controller.reports.clear()
         assert task.start().wait() == 0
         assert task.controller.reports[0].exit is not None
-        assert bytes(task.controller.logs["stdout"]) == b"done\n"
+        assert task.controller.logs["stdout"] == b"done\n"
 
 
 def test_a_launcher_that_is_interrupted_says_so_and_leaves_nothing_to_report(tmp_path: Path) -> None:

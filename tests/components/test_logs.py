@@ -4,6 +4,7 @@ import sys
 
 from tests.components.conftest import Standing
 from tests.waiting import until
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 
 PRINTS = """
@@ -124,7 +125,7 @@ def test_logs_can_be_read_after_the_cluster_was_cleared(cluster: Standing) -> No
     assert job is not None
     assert job.spec.id == run
     assert sorted(line.text for line in record.log(run, "worker-0").tail(10)) == ["this too", "to stay"]
-    assert (record.run_folder(run) / "logs" / "worker-0" / "stdout.0.log").read_bytes() == b"to stay\n"
+    assert record.log(run, "worker-0").printed(STDOUT) == b"to stay\n"
 
 
 def test_metrics_are_never_those_of_an_earlier_run(cluster: Standing) -> None:

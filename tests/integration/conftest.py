@@ -23,6 +23,7 @@ from tests.secrets_provider import STACK_SETTINGS, secrets_provider
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.backend import BACKEND
@@ -339,8 +340,7 @@ class Project:
         job = record.current()
         if job is None:
             return ""
-        stream = record.log(job.spec.id, hostname).streams["stdout"]
-        return stream.span(stream.start, stream.end).decode()
+        return record.log(job.spec.id, hostname).printed(STDOUT).decode()
 
     def supervisor(self, cluster: str = "test") -> Supervisor:
         """A cluster's supervisord."""

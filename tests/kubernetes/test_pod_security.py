@@ -6,6 +6,7 @@ from tests.kube.cluster import Cluster
 from tests.kubernetes.project import STORAGE_CLASS, KubernetesProject
 from tests.kubernetes.rights import with_roles
 from tests.waiting import until
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.backends.record_copy import RecordCopy
 
 NAMESPACE = "restricted"
@@ -30,9 +31,9 @@ def test_a_run_in_a_namespace_without_root(kube: Cluster, project: KubernetesPro
     project.up()
     until(lambda: project.job().result, "it has trained", seen=lambda: str(project.objects.tasks()))
     run = project.job()
-    stdout = RecordCopy(project.cluster).record.log(run.spec.id, "worker-0").streams["stdout"]
+    log = RecordCopy(project.cluster).record.log(run.spec.id, "worker-0")
     assert run.result
     assert run.result.state == "succeeded"
-    assert stdout.span(stdout.start, stdout.end) == b"user 1000 1000\n"
+    assert log.printed(STDOUT) == b"user 1000 1000\n"
     project.destroy()
     kube.api.delete(path)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tfdeploy.agent.record.log_lines import PIPES, STDERR, STDOUT, Line, Log, Reader, entry
+from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT, Encoder, Line
+from tfdeploy.agent.record.output_spool import Spool
 
 Chunk = tuple[int, bytes]
 
@@ -34,12 +36,11 @@ def folder() -> Iterator[Path]:
 
 
 def write(log: Log, chunks: Sequence[Chunk], attempt: int = 1, begin: float = 0.0) -> None:
-    """Keep chunks, one a second from `begin` on, as the launcher's pump does."""
+    """Keep chunks, one a second from `begin` on, as the launcher's pump does when each is the only one for long."""
+    spool = Spool(log.folder, {})
     for second, (pipe, data) in enumerate(chunks):
-        stream, index = log.streams[PIPES[pipe]], log.streams["index"]
-        place = stream.end
-        stream.put(place, data)
-        index.put(index.end, entry(begin + second, pipe, attempt, place, len(data)))
+        encoder = Encoder(pipe, attempt)
+        spool.write(encoder.add(data, begin + second) + encoder.rest())
 
 
 def printed(chunks: Sequence[Chunk], pipe: int) -> bytes:
@@ -48,9 +49,9 @@ def printed(chunks: Sequence[Chunk], pipe: int) -> bytes:
 
 
 def all_lines(log: Log) -> list[Line]:
-    """Every line by reading forward from the beginning, in the order of time."""
+    """Every line by reading forward from the beginning."""
     reader = Reader(log)
-    return sorted([*reader.more(), *reader.unfinished()], key=lambda line: line.at)
+    return [*reader.more(), *reader.unfinished()]
 
 
 def seen(lines: Sequence[Line]) -> list[tuple[float, int, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..agent.control import reconcile
 from ..agent.launch.program import Program
-from ..agent.record.log_lines import NAMES, Log
+from ..agent.record.output import Log, OutputDiffers
 from ..agent.record.record import Record
 from ..agent.record.record_files import PART, RecordList
 from ..agent.run_state import RunState
@@ -20,6 +20,9 @@ from . import controller_calls
 from .base import ClusterRef
 from .controller_calls import ControllerApi
 from .record_copy import RecordCopy
+
+_LEFT = "0"
+"""In the name of pieces: of a launcher that was stopped."""
 
 
 def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> str:
@@ -60,15 +63,21 @@ def add_left(cluster: ClusterRef, hostname: str, folder: Path) -> None:
 
 
 def _add_output(source: Log, target: Log) -> None:
-    """The index is added last, so that it has no entry for bytes that are missing."""
-    for name in NAMES:
-        left, stored = source.streams[name], target.streams[name]
-        at, end = max(left.start, stored.end), left.end
-        while at < end:
-            data = left.read(at, PART)
-            if data:
-                stored.put(at, data)
-            at = at + len(data) if data else left.next_segment(at) or end
+    """Add the pieces that a launcher has; what differs from the output that is stored is stored in pieces of its own."""
+    source.cut_tails()
+    for first, size in source.sizes().items():
+        stored = target.size(first)
+        is_same = stored > size or source.check(first, stored) == target.check(first, stored)
+        at = first + stored if is_same else first
+        while at < first + size:
+            data = source.read(at, PART)
+            try:
+                if not is_same:
+                    raise OutputDiffers
+                target.store(first, at, data)
+            except OutputDiffers:
+                target.store_stray(at, data, _LEFT)
+            at += len(data)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from .. import registry
 from ..agent.events import Event
-from ..agent.record import log_lines
-from ..agent.record.log_lines import PIPES, Reader
+from ..agent.record.output import Reader
+from ..agent.record.output_lines import PIPES, Line
 from ..agent.record.record import Record, ViewRequest
 from ..agent.run_state import RunState
 from ..backends.backend import load
@@ -201,7 +201,7 @@ def read_lines(record: Record, run: str, hostnames: Sequence[str]) -> Iterator[L
     yield from sorted(unfinished, key=_time)
 
 
-def _log_line(hostname: str, line: log_lines.Line) -> LogLine:
+def _log_line(hostname: str, line: Line) -> LogLine:
     return LogLine(line.at, hostname, PIPES[line.pipe], line.text, line.attempt, line.content)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.cases import plan
+from tests.unit.printing import write
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
@@ -17,6 +18,7 @@ from tfdeploy.agent.record.artifact_manifest import (
     ManifestFile,
     save_manifest,
 )
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.run_state import RunResult, RunState
@@ -37,7 +39,7 @@ def recorded(folder: Path, run: RunState) -> Record:
     record.save(run)
     record.record_id()
     record.add_events(run.spec.id, [Event(events.RUN_SUBMITTED)])
-    record.log(run.spec.id, "worker-0").streams["stdout"].put(0, b"step 1\n")
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"step 1\n")])
     (record.artifacts_folder(run.spec.id) / "saved").mkdir(parents=True)
     (record.artifacts_folder(run.spec.id) / "saved/model.ckpt-5.data-0").write_bytes(b"x" * 3_000_000)
     (record.run_folder(run.spec.id) / "metrics.json").write_text("{}")

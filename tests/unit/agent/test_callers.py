@@ -1,5 +1,6 @@
 """Who may call what of the controller, and for which runs and tasks."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,19 +8,25 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
+from tfdeploy.agent.events import OUTPUT_APART
 from tfdeploy.agent.launch.launcher import Launcher
-from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
+from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.settings import TaskSettings
-from tfdeploy.agent.sync import PREPARE
+from tfdeploy.agent.sync import PREPARE, LauncherReport
 from tfdeploy.agent.transport.rpc import CallError, CallObsolete, task_token
 
 __all__ = ["served"]
 
 RUN_ID = plan(workers=2).run.id
+BEGIN = f"0/0/{'0' * 32}"
+"""Of a task's output: the first piece, its first byte, and the launcher."""
+
+LINE = encode(Part(1.0, STDOUT, 1, b"the last line", True))
 OF_A_TASK = [
     ("POST", "/sync", REPORT),
     ("GET", f"/log/{RUN_ID}/worker-0", {}),
-    ("PUT", f"/log/{RUN_ID}/worker-0/stdout/0", {}),
+    ("PUT", f"/log/{RUN_ID}/worker-0/{BEGIN}", {}),
     ("PUT", "/dump/worker-0/1", {}),
 ]
 UPLOADS: list[tuple[str, str, dict[str, Any]]] = [
@@ -77,7 +84,7 @@ def test_a_launcher_calls_for_no_other_task(served: Served, method: str, path: s
     ("method", "path"),
     [
         ("GET", "/log/{}/worker-0"),
-        ("PUT", "/log/{}/worker-0/stdout/0"),
+        ("PUT", f"/log/{{}}/worker-0/{BEGIN}"),
         ("GET", "/restore/{}"),
         ("GET", "/restore/{}/checkpoint"),
         ("PUT", "/artifacts/{}/worker-0"),
@@ -99,7 +106,7 @@ def test_a_launcher_makes_no_task(served: Served, hostname: str) -> None:
     before = record_of(served)
     for token in (TOKEN, task_token(TOKEN, hostname)):
         with served.client(token) as client:
-            for method, end in (("GET", ""), ("PUT", "/stdout/0")):
+            for method, end in (("GET", ""), ("PUT", f"/{BEGIN}")):
                 with pytest.raises(CallError, match=r" 4(04|10) "):
                     client.call(method, f"/log/{RUN_ID}/{hostname}{end}", b"")
     assert record_of(served) == before
@@ -123,7 +130,7 @@ def test_a_call_for_an_unknown_run_is_repeated_until_the_controller_has_a_run(se
 
 def test_a_launcher_drops_what_it_has_of_a_run_that_was_deleted_and_of_no_other(served: Served, tmp_path: Path) -> None:
     (tmp_path / "own").write_text(OWN)
-    Stream(tmp_path / "task/spool/deleted", "stdout").put(0, b"a line\n")
+    Spool(tmp_path / "task/spool/deleted", {}).write(LINE)
     settings = TaskSettings(
         "worker-0", "worker", 0, f"127.0.0.1:{served.port}", str(tmp_path / "own"), str(tmp_path / "task"), ""
     )
@@ -138,9 +145,8 @@ def test_what_a_removed_task_has_printed_last_is_taken(served: Served) -> None:
     served.controller.submit_run(plan(workers=2).run)
     served.controller.stop(["worker-1"])
     with served.client(task_token(TOKEN, "worker-1")) as client:
-        client.call("PUT", f"/log/{RUN_ID}/worker-1/stdout/0", b"the last line\n")
-    stream = served.controller._record.log(RUN_ID, "worker-1").streams["stdout"]
-    assert stream.span(0, stream.end) == b"the last line\n"
+        client.call("PUT", f"/log/{RUN_ID}/worker-1/{BEGIN}", LINE)
+    assert served.controller._record.log(RUN_ID, "worker-1").printed(STDOUT) == b"the last line\n"
 
 
 def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None:
@@ -150,24 +156,6 @@ def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None
         with pytest.raises(CallError, match="403"):
             other.json("POST", "/sync", {**REPORT, "instance": "forged", "generation": 99})
         assert client.json("POST", "/sync", {**REPORT, "generation": 1})["action"] == PREPARE
-
-
-def test_gaps_delete_nothing_of_a_log(served: Served) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    path = f"/log/{RUN_ID}/worker-0/stdout"
-    with served.client(OWN) as client:
-        client.call("PUT", f"{path}/0", b"the only line\n")
-        for number in range(1, 200):
-            client.call("PUT", f"{path}/{number * 1_000_000}", b"x")
-    stream = served.controller._record.log(RUN_ID, "worker-0").streams["stdout"]
-    assert stream.span(0, 100) == b"the only line\n"
-    with pytest.raises(ValueError, match="too many gaps"):
-        put_gaps(stream, 1000)
-
-
-def put_gaps(stream: Stream, count: int) -> None:
-    for _ in range(count):
-        stream.put(stream.end + 1_000_000, b"x")
 
 
 def test_an_empty_token_file_is_no_token(served: Served, tmp_path: Path) -> None:
@@ -185,3 +173,20 @@ def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str
         pytest.raises(CallError, match="403 the cluster's token is missing or wrong"),
     ):
         client.call("GET", "/stopped")
+
+
+def test_output_of_a_launcher_that_was_replaced_is_stored_apart_and_is_an_event(served: Served) -> None:
+    served.controller.submit_run(plan(workers=2).run)
+    former, present = "a" * 32, "b" * 32
+    served.controller.sync(LauncherReport("worker-0", former, created=1.0))
+    served.controller.sync(LauncherReport("worker-0", present, created=2.0))
+    with served.client(OWN) as client:
+        client.call("PUT", f"/log/{RUN_ID}/worker-0/0/0/{present}", LINE)
+        for at in (0, len(LINE)):
+            client.call("PUT", f"/log/{RUN_ID}/worker-0/0/{at}/{former}", LINE)
+        assert json.loads(client.call("GET", f"/log/{RUN_ID}/worker-0"))["pieces"].keys() == {"0"}
+    log = served.controller.record.log(RUN_ID, "worker-0")
+    assert log.path(0).read_bytes() == LINE
+    assert log.path(0, former[:8]).read_bytes() == 2 * LINE
+    kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
+    assert kinds.count(OUTPUT_APART) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.imported import SPEC, call_of, checkpoint, recorded, run_state, sent
+from tests.unit.printing import write
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
@@ -17,6 +18,7 @@ from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
 )
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
@@ -43,7 +45,7 @@ def test_an_import_that_was_cut_off_continues(
 
     with pytest.raises(ConnectionError):
         record_import.send(there.folder, call)
-    there.log(SPEC.id, "worker-0").streams["stdout"].put(7, b"step 2\n")
+    write(there.log(SPEC.id, "worker-0"), [(STDOUT, b"step 2\n")])
 
     def resumed(method: str, path: str, body: bytes) -> bytes:
         moved.append(len(body) if path == "/import/ranges" else 0)
@@ -53,15 +55,15 @@ def test_an_import_that_was_cut_off_continues(
     assert sum(moved) < 3_010_000 - (calls - 1) * 900_000
     controller.finish_import(ImportRequest(digest, 1.0, is_moved=True))
     here = Record(tmp_path / "here")
-    assert here.log(SPEC.id, "worker-0").streams["stdout"].read(0, 99) == b"step 1\nstep 2\n"
+    assert here.log(SPEC.id, "worker-0").printed(STDOUT) == b"step 1\nstep 2\n"
 
 
 def test_what_is_not_whole_changes_nothing(tmp_path: Path, controller: Controller) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
     request = sent(controller, there)
-    (path,) = (tmp_path / "here/import").rglob("stdout.0.log")
+    (path,) = (tmp_path / "here/import").rglob("0.log")
     path.write_bytes(b"another")
-    with pytest.raises(ValueError, match=r"stdout\.0\.log has not arrived, or has another hash"):
+    with pytest.raises(ValueError, match=r"0\.log has not arrived, or has another hash"):
         controller.finish_import(request)
     with pytest.raises(ValueError, match="another record"):
         controller.finish_import(replace(request, sha256="0"))

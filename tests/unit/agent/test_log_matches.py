@@ -11,9 +11,9 @@ from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
 from tfdeploy.agent.record import log_matches, pattern_process
-from tfdeploy.agent.record.log_lines import MAX_LINE, STDERR, STDOUT, Log, Reader
 from tfdeploy.agent.record.log_matches import LogMatches
-from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output_lines import MAX_LINE, STDERR, STDOUT
 from tfdeploy.agent.record.pattern_process import Matcher, Matches
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.run_state import RunState
@@ -83,14 +83,14 @@ def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatc
     write(log, [(STDOUT, b"acc: 1\n")] * 2_000 + [(STDERR, b"acc: 2 and the rest of this")])
     assert first.metrics(job, patterns) == {"acc": "2"}
     read: list[int] = []
-    span = Stream.span
+    whole = Log.read
 
-    def counting(stream: Stream, begin: int, end: int) -> bytes:
-        content = span(stream, begin, end)
+    def counting(log: Log, position: int, size: int, launcher: str = "") -> bytes:
+        content = whole(log, position, size, launcher)
         read.append(len(content))
         return content
 
-    monkeypatch.setattr(Stream, "span", counting)
+    monkeypatch.setattr(Log, "read", counting)
     second = Record(tmp_path, stores_matches=True)
     assert second.metrics(job, patterns) == {"acc": "2"}
     assert sum(read) == 0

@@ -1,6 +1,5 @@
 """A program's output is read whatever the disk does; what is not stored is counted."""
 
-import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -11,32 +10,28 @@ import pytest
 from tests.waiting import until
 from tfdeploy.agent.launch import log_pump
 from tfdeploy.agent.launch.log_pump import Pump
-from tfdeploy.agent.record import log_segments
-from tfdeploy.agent.record.log_lines import STDOUT, Log, Reader
+from tfdeploy.agent.record.output import Reader
+from tfdeploy.agent.record.output_lines import STDOUT
+from tfdeploy.agent.record.output_spool import Spool
 
 LINE = b"x" * 99 + b"\n"
+FORMED = len(LINE) + len("2026-11-28T07:44:37.123456Z stdout F:1 ")
 SECONDS = 30.0
 
 
 class Disk:
-    """What the streams write to. When it is full, a write stores what has room, and then fails."""
+    """What the spool writes to. When it is full, a write stores what has room."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.room: int | None = None
-        self._put = log_segments.Stream.put
-        disk = self
+        append, disk = Spool._append, self
 
-        def put(stream: log_segments.Stream, position: int, data: bytes) -> int:
-            if disk.room is None:
-                return disk._put(stream, position, data)
-            part, disk.room = data[: disk.room], max(0, disk.room - len(data))
-            if part:
-                disk._put(stream, position, part)
-            if len(part) < len(data):
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return position + len(data)
+        def limited(spool: Spool, first: int, data: bytes) -> int:
+            part = data if disk.room is None else data[: disk.room]
+            disk.room = None if disk.room is None else disk.room - len(part)
+            return append(spool, first, part)
 
-        patch.setattr(log_segments.Stream, "put", put)
+        patch.setattr(Spool, "_append", limited)
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ class Program:
     """Two pipes with a pump at their ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.log = Log(folder)
+        self.log = Spool(folder, {})
         (out, self._out), (err, self._err) = os.pipe(), os.pipe()
         self.pump = Pump(self.log, os.fdopen(out, "rb"), os.fdopen(err, "rb"), 1)
 
@@ -72,8 +67,7 @@ class Program:
 
     def stored(self) -> bytes:
         """What is on the disk."""
-        stream = self.log.streams["stdout"]
-        return stream.span(stream.start, stream.end)
+        return self.log.printed(STDOUT)
 
     def lines(self) -> Iterator[bytes]:
         """The lines that a reader of the log sees."""
@@ -109,9 +103,9 @@ def test_what_has_no_room_in_memory_either_is_dropped_and_counted(
     until(lambda: program.pump.dropped, "the count", SECONDS)
     program.print(b"after\n")
     program.end()
-    dropped = program.pump.dropped
-    assert program.stored() == LINE * 1_000 + b"after\n"
-    assert dropped == 4_000 * len(LINE)
+    count = 100_000 // FORMED
+    assert program.stored() == LINE * count + b"after\n"
+    assert program.pump.dropped == (5_000 - count) * len(LINE)
 
 
 def test_what_waits_at_the_programs_end_is_dropped_when_the_disk_stays_full(
@@ -119,16 +113,26 @@ def test_what_waits_at_the_programs_end_is_dropped_when_the_disk_stays_full(
 ) -> None:
     monkeypatch.setattr(log_pump, "STORE_SECONDS", 0.1)
     program = Program(tmp_path)
-    disk.room = 50
+    disk.room = FORMED + 50
     program.print(LINE * 10)
     program.end()
-    assert program.stored() == LINE[:50]
-    assert program.pump.dropped == 950
+    assert program.log.path(0).read_bytes()[-len(LINE) :] == LINE, "a part of a line is cut off"
+    assert program.stored() == LINE
+    assert program.pump.dropped == 9 * len(LINE)
+
+
+@pytest.mark.parametrize("text", [b"\r10%", b"no newline at the end"])
+def test_what_waits_for_its_newline_is_stored_while_the_program_runs(tmp_path: Path, text: bytes) -> None:
+    program = Program(tmp_path)
+    program.print(text)
+    until(lambda: program.stored() == text, "the part", SECONDS)
+    assert b" P:1 " in program.log.path(0).read_bytes()
+    program.end()
 
 
 def test_a_pump_that_fails_closes_the_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda args: None)
-    monkeypatch.setattr(Pump, "_take", lambda *args: 1 / 0)
+    monkeypatch.setattr(Pump, "_add", lambda *args: 1 / 0)
     program = Program(tmp_path)
     with pytest.raises(BrokenPipeError):
         program.write(LINE * 100_000)

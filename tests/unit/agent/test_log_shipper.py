@@ -8,48 +8,65 @@ from typing import Any, cast
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent.record import log_segments
-from tfdeploy.agent.record.log_lines import NAMES, STDOUT, Log, Reader, entry
+from tfdeploy.agent.record import output
+from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
+from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.transport import log_shipper
 from tfdeploy.agent.transport.log_shipper import Shipper
-from tfdeploy.agent.transport.rpc import CallError, Client
+from tfdeploy.agent.transport.rpc import Client
 
 LINES = 20
+INSTANCE = "a" * 32
 
 
 class Controller:
-    """Takes what is sent, if it responds."""
+    """Stores what is sent, as the record does, if it responds."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.responds = True
-        self.received = b""
-        self.refused = 0
+        self.log = Log(folder)
+        self.refused: list[float] = []
 
     def json_bytes(self, _method: str, path: str, data: bytes) -> dict[str, Any]:
-        """The call for one part of a stream."""
-        if not self.responds:
-            self.refused += 1
-            raise CallError("busy")
-        if path.split("/")[-2] == "stdout":
-            self.received += data
-        return {"end": int(path.split("/")[-1]) + len(data)}
+        """The call for lines of a piece."""
+        self.refuse()
+        first, at, instance = path.split("/")[-3:]
+        assert instance == INSTANCE
+        if first == "apart":
+            self.log.store_stray(int(at), data, instance[:8])
+            return {"end": int(at) + len(data)}
+        return {"end": self.log.store(int(first), int(at), data)}
 
-    def json(self, _method: str, _path: str) -> dict[str, int]:
-        """The call for the ends of the streams."""
+    def json(self, _method: str, path: str) -> dict[str, Any]:
+        """The call for the list of the pieces."""
+        assert path == "/log/a-run/worker-0"
+        self.refuse()
+        return {"pieces": self.log.checks()}
+
+    def refuse(self) -> None:
+        """A call while it does not respond."""
         if not self.responds:
-            self.refused += 1
-            raise CallError("busy")
-        return {**dict.fromkeys(NAMES, 0), "stdout": len(self.received)}
+            self.refused.append(time.monotonic())
+            raise ConnectionRefusedError
+
+    def received(self) -> bytes:
+        """The stdout that it has."""
+        return self.log.printed(STDOUT)
 
 
 @pytest.fixture
-def controller(monkeypatch: pytest.MonkeyPatch) -> Controller:
+def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     monkeypatch.setattr(log_shipper, "_SEND_SECONDS", 0.001)
-    return Controller()
+    return Controller(tmp_path / "record")
 
 
 def shipper(folder: Path, controller: Controller) -> Shipper:
-    return Shipper(cast(Client, controller), folder, "a-run", "worker-0", dict.fromkeys(NAMES, 0))
+    return Shipper(cast(Client, controller), folder, "a-run", "worker-0", INSTANCE)
+
+
+def line(text: bytes, attempt: int = 1) -> bytes:
+    return encode(Part(1.0, STDOUT, attempt, text, True))
 
 
 def test_a_spool_is_read_when_it_has_changed(
@@ -65,22 +82,21 @@ def test_a_spool_is_read_when_it_has_changed(
     monkeypatch.setattr(Shipper, "ship", counted)
     spool = shipper(tmp_path, controller)
     for number in range(1, LINES + 1):
-        stream = spool.log.streams["stdout"]
-        stream.put(stream.end, b"a line\n")
-        until(lambda number=number: controller.received == b"a line\n" * number, "the line")  # type: ignore[misc]
+        spool.log.write(line(b"a line"))
+        until(lambda number=number: controller.received() == b"a line\n" * number, "the line")  # type: ignore[misc]
     spool.close()
     assert len(ships) <= 2 * LINES + 1
 
 
 def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Controller) -> None:
-    controller.responds = False
     spool = shipper(tmp_path, controller)
-    spool.log.streams["stdout"].put(0, b"a line\n")
+    controller.responds = False
+    spool.log.write(line(b"a line"))
     assert not spool.ship()
-    refused = controller.refused
-    until(lambda: controller.refused > refused, "the shipper's own call")
+    refused = len(controller.refused)
+    until(lambda: len(controller.refused) > refused, "the shipper's own call")
     controller.responds = True
-    until(lambda: controller.received == b"a line\n", "the line")
+    until(lambda: controller.received() == b"a line\n", "the line")
     spool.close()
 
 
@@ -94,9 +110,9 @@ def test_a_shipper_that_is_closed_ends_whatever_its_thread_does(
         has_reached.set()
         assert is_closed.wait(60)
 
-    class HeldLog(Log):
-        def __init__(self, folder: Path) -> None:
-            super().__init__(folder)
+    class HeldSpool(Spool):
+        def __init__(self, folder: Path, arrived: dict[int, int]) -> None:
+            super().__init__(folder, arrived)
             clear, set_ = self.changed.clear, self.changed.set
 
             def held_clear() -> None:
@@ -118,13 +134,11 @@ def test_a_shipper_that_is_closed_ends_whatever_its_thread_does(
         def json_bytes(self, _method: str, path: str, _data: bytes) -> dict[str, Any]:
             if not has_reached.is_set():
                 hold()
-            self.received += b"-"
-            return {"end": int(path.split("/")[-1]) + 1}
+            return {"end": int(path.split("/")[-2]) + 1}
 
-    monkeypatch.setattr(log_shipper, "Log", HeldLog)
-    spool = shipper(tmp_path, controller if while_it == "has changes to clear" else Endless())
-    stream = spool.log.streams["stdout"]
-    stream.put(0, b"x" * 10_000_000)
+    monkeypatch.setattr(log_shipper, "Spool", HeldSpool)
+    spool = shipper(tmp_path, controller if while_it == "has changes to clear" else Endless(tmp_path / "endless"))
+    spool.log.write(line(b"x" * 1000) * 10_000)
     assert has_reached.wait(60)
     closing = threading.Thread(target=spool.close, daemon=True)
     closing.start()
@@ -133,81 +147,94 @@ def test_a_shipper_that_is_closed_ends_whatever_its_thread_does(
     assert not spool._thread.is_alive()
 
 
-class Recording(Controller):
-    """Stores what it takes, as the record does."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.log = Log(folder)
-        self.refused_at: list[float] = []
-
-    def json_bytes(self, _method: str, path: str, data: bytes) -> dict[str, Any]:
-        if not self.responds:
-            self.refused_at.append(time.monotonic())
-            raise ConnectionRefusedError
-        name, position = path.split("/")[-2:]
-        return {"end": self.log.streams[name].put(int(position), data)}
-
-    def json(self, _method: str, _path: str) -> dict[str, int]:
-        if not self.responds:
-            self.refused_at.append(time.monotonic())
-            raise ConnectionRefusedError
-        return self.log.ends()
-
-
 def test_a_controller_with_an_older_copy_gets_what_the_spool_has_again(tmp_path: Path, controller: Controller) -> None:
-    recording = Recording(tmp_path / "record")
-    spool = shipper(tmp_path / "spool", recording)
+    spool = shipper(tmp_path / "spool", controller)
     for number in range(3):
-        stream = spool.log.streams["stdout"]
-        stream.put(stream.end, b"line %d\n" % number)
+        spool.log.write(line(b"line %d" % number))
         until(spool.ship, "the line is sent")
-        if number == 0:
-            older = recording.log.ends()
-    recording.responds = False
-    stream.put(stream.end, b"line 3\n")
-    until(lambda: recording.refused_at, "a call without a response")
-    recording.log = Log(tmp_path / "older record")
-    recording.log.streams["stdout"].put(0, b"line 0\n")
-    assert recording.log.ends() == older
-    recording.responds = True
+    controller.responds = False
+    spool.log.write(line(b"line 3"))
+    until(lambda: controller.refused, "a call without a response")
+    controller.log = Log(tmp_path / "older record")
+    controller.log.store(0, 0, line(b"line 0"))
+    controller.responds = True
     until(spool.ship, "the rest is sent")
     spool.close()
-    copy = recording.log.streams["stdout"]
-    assert copy.span(0, copy.end) == b"line 0\nline 1\nline 2\nline 3\n"
-    assert spool.lost_bytes == 0
+    assert controller.received() == b"line 0\nline 1\nline 2\nline 3\n"
+    assert spool.log.lost_bytes == 0
+
+
+def test_a_launcher_on_another_machine_continues_after_what_the_controller_has(
+    tmp_path: Path, controller: Controller
+) -> None:
+    for number in range(3):
+        spool = shipper(tmp_path / f"spool {number}", controller)
+        spool.log.write(line(b"line %d" % number))
+        until(spool.ship, "the line is sent")
+        spool.close()
+    assert controller.received() == b"line 0\nline 1\nline 2\n"
+    spool = shipper(tmp_path / "spool 0", controller)
+    spool.log.write(line(b"on the first machine again"))
+    until(spool.ship, "the line is sent")
+    spool.close()
+    assert controller.received() == b"line 0\nline 1\nline 2\non the first machine again\n"
+
+
+def test_two_machines_that_begin_at_the_same_place_lose_nothing(tmp_path: Path, controller: Controller) -> None:
+    controller.responds = True
+    first = shipper(tmp_path / "first", controller)
+    first.close()
+    first.log.write(line(b"never sent") * 30)
+    second = shipper(tmp_path / "second", controller)
+    second.log.write(line(b"from elsewhere"))
+    until(second.ship, "the line is sent")
+    second.close()
+    for _ in range(2):
+        first = shipper(tmp_path / "first", controller)
+        first.log.write(line(b"later"))
+        until(first.ship, "all is sent")
+        first.close()
+    texts = [each.text for each in Reader(controller.log).more()]
+    assert texts == ["from elsewhere", "later", "later", *["never sent"] * 30]
+
+
+def test_only_whole_lines_travel(tmp_path: Path, controller: Controller) -> None:
+    spool = shipper(tmp_path / "spool", controller)
+    whole, torn = line(b"whole"), line(b"torn")
+    spool.log.write(whole + torn[:-3])
+    until(spool.ship, "it is sent")
+    assert controller.log.path(0).read_bytes() == whole
+    spool.log.write(torn[-3:])
+    until(lambda: spool.ship() and controller.received() == b"whole\ntorn\n", "the rest")
+    spool.close()
 
 
 def test_what_is_printed_while_the_controller_is_away_has_a_limit_and_what_is_dropped_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_segments, "SEGMENT_BYTES", 4096)
-    monkeypatch.setattr(log_shipper, "_SEND_SECONDS", 0.001)
-    controller = Recording(tmp_path / "record")
-    spool = Shipper(cast(Client, controller), tmp_path / "spool", "a-run", "worker-0", dict.fromkeys(NAMES, 0))
+    monkeypatch.setattr(output, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(output, "MAX_PIECES", 16)
+    spool = shipper(tmp_path / "spool", controller)
 
     def print_lines(first: int, last: int) -> None:
-        stream, index = spool.log.streams["stdout"], spool.log.streams["index"]
         for number in range(first, last):
-            line = b"line %7d\n" % number
-            position = stream.end
-            stream.put(position, line)
-            index.put(index.end, entry(number + 1.0, STDOUT, 1 + number // 1000, position, len(line)))
+            spool.log.write(line(b"line %7d" % number, 1 + number // 1000))
 
     print_lines(0, 10)
     until(spool.ship, "the first lines are sent")
     controller.responds = False
     print_lines(10, 5000)
-    stored = sum(path.stat().st_size for path in (tmp_path / "spool").iterdir())
-    assert stored <= 2 * (log_segments.MAX_SEGMENTS + 1) * 4096
-    until(lambda: len(controller.refused_at) > 8, "nine tries")
-    assert controller.refused_at[8] - controller.refused_at[0] > 0.001 * sum(2**number for number in range(8)) / 2
-    oldest = spool.log.streams["stdout"].start
+    stored = sum(path.stat().st_size for path in (tmp_path / "spool/a-run").iterdir())
+    assert stored <= 17 * 4096
+    until(lambda: len(controller.refused) > 8, "nine tries")
+    assert controller.refused[8] - controller.refused[0] > 0.001 * sum(2**number for number in range(8)) / 2
+    oldest = spool.log.pieces()[0]
     controller.responds = True
     until(spool.ship, "the rest is sent")
     spool.close()
-    lines = list(Reader(controller.log).more())
-    shown = [(int(line.text.split()[1]), line.attempt) for line in lines if line.text]
+    lines = list(Reader(controller.log).more())[10:]
+    shown = [(int(line.text.split()[1]), line.attempt) for line in lines]
     assert shown == [(number, 1 + number // 1000) for number in range(5000 - len(shown), 5000)], "the newest, each once"
     assert len(shown) > 1000
-    assert spool.lost_bytes == oldest - 10 * len(b"line       0\n")
+    assert spool.log.lost_bytes == len(b"line       0\n") * (oldest // len(line(b"line       0")) - 10)
+    assert len(spool.log.pieces()) == 1, "what has arrived is deleted"

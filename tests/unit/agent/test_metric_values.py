@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.metric_values import number_in
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.pattern_process import search
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.steps import step_in

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import (
     FAILURE_LINES,
     Record,
@@ -143,20 +143,20 @@ def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_w
     assert record.view(wanted, failed.job).unprinted == []
 
 
-@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("version", ["3", "5"])
 def test_a_record_of_another_format_is_refused(record: Record, version: str) -> None:
     record.save(World(workers=1).job)
     assert Record(record.folder).is_readable()
     (record.folder / "format").write_text(version)
     assert not Record(record.folder).is_readable()
-    with pytest.raises(RecordFormatError, match=rf"format {version}, and this version reads 3"):
+    with pytest.raises(RecordFormatError, match=rf"format {version}, and this version reads 4"):
         Record(record.folder).current()
 
 
 def test_a_record_from_before_there_was_a_format_is_refused(record: Record) -> None:
     record.save(World(workers=1).job)
     (record.folder / "format").unlink()
-    with pytest.raises(RecordFormatError, match="format 1, and this version reads 3"):
+    with pytest.raises(RecordFormatError, match="format 1, and this version reads 4"):
         Record(record.folder).current()
 
 

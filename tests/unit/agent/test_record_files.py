@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.printing import write
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import (
     PART,
@@ -25,13 +27,12 @@ def record(tmp_path: Path) -> Record:
     record.save(RunState(RunSpec("one", [TaskSpec("worker-0", "worker", 0)], {}), 1.0))
     record.record_id()
     record.add_events("one", [Event(RUN_SUBMITTED, 1.0)])
-    for name in ("index", "stdout"):
-        record.log("one", "worker-0").streams[name].put(0, b"step\n")
+    write(record.log("one", "worker-0"), [(STDOUT, b"step\n")])
     return record
 
 
-def test_the_list_has_what_is_in_the_folder_and_a_log_before_its_index(record: Record) -> None:
-    record.log("one", "removed-7").streams["stdout"].put(0, b"last words\n")
+def test_the_list_has_what_is_in_the_folder(record: Record) -> None:
+    write(record.log("one", "removed-7"), [(STDOUT, b"last words\n")])
     record.artifacts_folder("one").mkdir()
     (record.artifacts_folder("one") / "metrics.json").write_text("of the program")
     for name in ("lock", "code/a.zip", "import/x", "runs/one/metrics.json", "runs/one/artifacts.draft/0", "runs/.x/y"):
@@ -40,8 +41,8 @@ def test_the_list_has_what_is_in_the_folder_and_a_log_before_its_index(record: R
     (record.folder / "runs/one/.run_state.json.7.draft").write_text("x")
     (record.folder / "runs/one/link").symlink_to("/etc/hostname")
     listed = {file.name: file for file in list_files(record.folder)}
-    run = {"events.jsonl", "run_state.json", "artifacts/metrics.json", "logs/removed-7/stdout.0.log"}
-    run |= {f"logs/worker-0/{name}.0.log" for name in ("stdout", "index")}
+    run = {"events.jsonl", "run_state.json", "artifacts/metrics.json", "logs/removed-7/0.log"}
+    run |= {"logs/worker-0/0.log"}
     assert listed.keys() == {"format", "record_id", "current", *(f"runs/one/{name}" for name in run)}
     assert listed["current"].text == "one"
     assert listed["runs/one/artifacts/metrics.json"] == RecordFile("runs/one/artifacts/metrics.json", 14)
@@ -64,7 +65,8 @@ def test_a_list_is_the_same_after_it_was_json(record: Record) -> None:
 
 
 def test_a_range_is_within_a_file_of_the_record(record: Record) -> None:
-    name = "runs/one/logs/worker-0/stdout.0.log"
+    name = "runs/one/logs/worker-0/0.log"
+    (record.folder / name).write_bytes(b"step\n")
     ranges = [Range(name, 2, 99), Range(name, 0, 2), Range(name.replace("0.log", "9.log"), 0, 2)]
     assert read_ranges(record.folder, ranges) == [b"ep\n", b"st", b""]
     (record.folder / name).write_bytes(b"x" * (PART + 1))

@@ -21,6 +21,7 @@ from tfdeploy.agent.record.artifact_manifest import (
     save_manifest,
     stored_artifacts,
 )
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
 from tfdeploy.agent.record.replica import pack
@@ -46,7 +47,7 @@ def test_a_record_arrives_with_its_logs_events_and_artifacts(
     here = Record(tmp_path / "here")
     run_id = SPEC.id
     assert here.record_id() == there.record_id()
-    assert here.log(run_id, "worker-0").streams["stdout"].read(0, 100) == b"step 1\n"
+    assert here.log(run_id, "worker-0").printed(STDOUT) == b"step 1\n"
     assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
     assert not (here.run_folder(run_id) / "metrics.json").exists(), "observers read the logs again"
     assert [event.kind for event in here.events(run_id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
@@ -185,7 +186,7 @@ def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_to
     assert (Record(tmp_path / "here").run_folder(SPEC.id) / "artifacts.json").stat().st_mtime == 1.0
 
 
-@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/stdout.0.log", "runs/a b/run_state.json", "runs/-x/y"])
+@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/0.log", "runs/a b/run_state.json", "runs/-x/y"])
 def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
     record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
     (record.folder / path).parent.mkdir(parents=True)

@@ -11,9 +11,9 @@ from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.record.artifact_store import DRAFT_FOLDER
 from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, small_file
-from tfdeploy.agent.record.replica import MAX_SEGMENTS, Replica
+from tfdeploy.agent.record.replica import _MOST_PIECES, Replica
 
-LOG = "runs/r/logs/worker-0/stdout"
+LOG = "runs/r/logs/worker-0"
 
 
 class Original:
@@ -31,7 +31,7 @@ class Original:
 @pytest.mark.parametrize(
     "name",
     [
-        f"{LOG}.0.log",
+        f"{LOG}/0.log",
         "runs/r/artifacts/model/weights",
         "record_id",
         "format",
@@ -49,20 +49,20 @@ def test_a_list_has_the_content_of_states_alone(tmp_path: Path, name: str) -> No
     assert (tmp_path / "current").read_text() == "r"
 
 
-def test_of_a_stream_the_newest_segments_are_copied(tmp_path: Path) -> None:
-    files = [RecordFile(f"{LOG}.{number}.log", 1) for number in range(MAX_SEGMENTS + 40)]
+def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
+    files = [RecordFile(f"{LOG}/{number}.log", 1) for number in range(_MOST_PIECES + 40)]
     original = Original()
     original.files = {file.name: b"x" for file in files}
     Replica(tmp_path, original.read).update(files)
-    copied = sorted(int(path.name.split(".")[1]) for path in (tmp_path / LOG).parent.iterdir())
-    assert copied == [*range(40, MAX_SEGMENTS + 40)]
+    copied = sorted(int(path.stem) for path in (tmp_path / LOG).iterdir())
+    assert copied == [*range(40, _MOST_PIECES + 40)]
 
 
 def test_an_update_ends_though_each_reply_has_one_byte(tmp_path: Path) -> None:
     original = Original(step=1)
-    original.files = {f"{LOG}.0.log": b"x" * 10_000}
-    missing = Replica(tmp_path, original.read).update([RecordFile(f"{LOG}.0.log", 10_000)])
-    assert missing == [f"{LOG}.0.log"]
+    original.files = {f"{LOG}/0.log": b"x" * 10_000}
+    missing = Replica(tmp_path, original.read).update([RecordFile(f"{LOG}/0.log", 10_000)])
+    assert missing == [f"{LOG}/0.log"]
     assert original.calls < 10
 
 
@@ -71,7 +71,7 @@ def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
 ) -> None:
     monkeypatch.setattr(replica, "_LEAST_BYTES", 100)
     original = Original(step=100)
-    original.files = {f"{LOG}.{number}.log": b"x" * 100 for number in (0, 100, 200)}
+    original.files = {f"{LOG}/{number}.log": b"x" * 100 for number in (0, 100, 200)}
     files = [RecordFile(name, 100) for name in original.files]
     assert len(Replica(tmp_path, original.read, lambda: True).update(files)) == 2
     assert Replica(tmp_path, original.read).update(files) == []

@@ -13,7 +13,7 @@ from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
 from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED, Event
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 
 BEGIN = 1_000_000.0

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.record.log_lines import STDOUT, Line
 from tfdeploy.agent.record.log_matches import LogMatches, _searched
+from tfdeploy.agent.record.output_lines import STDOUT, Line
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.terminal_text import plain
 from tfdeploy.agent.run_state import RunState

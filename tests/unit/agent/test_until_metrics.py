@@ -19,7 +19,7 @@ from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.record import log_matches, pattern_process
-from tfdeploy.agent.record.log_lines import STDERR, STDOUT
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.pattern_process import Matches
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import Condition

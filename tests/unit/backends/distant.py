@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +18,10 @@ from tfdeploy.agent.control.controller_server import _ranges
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.log_lines import NAMES, PIPES
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
-
-_ENTRY = struct.Struct("<dBIQI")
 
 
 class Cut(ConnectionError):
@@ -138,15 +134,11 @@ class Distant:
         """All that a record has of a run."""
         run = record.load(run_id)
         assert run is not None
-        streams = {hostname: record.log(run_id, hostname).streams for hostname in record.hostnames(run)}
+        pieces = (record.run_folder(run_id) / "logs").glob("*/*.log")
         return {
             "run_state": run.to_dict(),
             "events": record.events(run_id),
-            "logs": {
-                (hostname, name): (its[name].start, its[name].end, its[name].span(0, its[name].end))
-                for hostname, its in streams.items()
-                for name in NAMES
-            },
+            "logs": {(path.parent.name, path.name): path.read_bytes() for path in pieces},
         }
 
     def check_same(self) -> None:
@@ -158,16 +150,16 @@ class Distant:
         for run_id in record.runs():
             assert self.content(copy, run_id) == self.content(record, run_id)
 
-    def promised(self) -> list[str]:
-        """What the copy's indexes name of bytes that are missing; nothing, if all is well."""
-        wrong = []
-        for path in self.copy.folder.glob("runs/*/logs/*"):
-            streams = self.copy.log(path.parts[-3], path.name).streams
-            index = streams["index"].span(0, streams["index"].end)
-            for _, pipe, _, position, length in _ENTRY.iter_unpack(index[: len(index) // _ENTRY.size * _ENTRY.size]):
-                if position + length > streams[PIPES[pipe]].end:
-                    wrong.append(f"{path.name}: {PIPES[pipe]} {position}+{length}")
-        return wrong
+    def differing(self) -> list[str]:
+        """What is wrong in the copy: bytes that the record does not have, or more than one piece of a task that is not whole."""
+        wrong, parts = [], dict[Path, int]()
+        if self.copy.folder.exists() and self.copy.record_id() == self.record.record_id():
+            for copy in self.copy.folder.glob("runs/*/logs/*/*.log"):
+                original = self.record.folder / copy.relative_to(self.copy.folder)
+                whole, data = original.read_bytes(), copy.read_bytes()
+                parts[copy.parent] = parts.get(copy.parent, 0) + (len(data) < len(whole))
+                wrong += [str(copy)] if not whole.startswith(data) else []
+        return wrong + [str(folder) for folder, count in parts.items() if count > 1]
 
 
 @contextmanager

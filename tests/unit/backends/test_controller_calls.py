@@ -69,7 +69,7 @@ def test_the_view_of_another_agent_is_understood(more: dict[str, Any]) -> None:
 
 def test_a_view_that_is_not_understood_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        CallError, match=r"another version of tfdeploy \(protocol 7; this version has 2\).*`pulumi up` updates"
+        CallError, match=r"another version of tfdeploy \(protocol 7; this version has 3\).*`pulumi up` updates"
     ):
         controller_calls.view(OlderController(view={"protocol": 7, "everything": "else"}), ViewRequest())
 

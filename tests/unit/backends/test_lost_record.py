@@ -10,9 +10,11 @@ from tests.clusters import cluster_ref
 from tests.unit.agent.imported import SPEC, recorded, run_state
 from tests.unit.agent.served import Served
 from tests.unit.agent.served import served as served
+from tests.unit.printing import write
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.record.log_lines import STDOUT, Log, entry
+from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, RunState, TaskState
 from tfdeploy.backends import lost_record
@@ -86,11 +88,10 @@ def test_a_record_that_cannot_be_restored_is_an_error_and_no_other_run_begins(
     assert lost_record.restore(served.client(), CLUSTER, SECONDS)
 
 
-def left(folder: Path, attempt: int, exit_: Ended | None, begin: int = 7) -> None:
+def left(folder: Path, attempt: int, exit_: Ended | None, sent: bytes = b"step 1\n") -> None:
     """The folder of a launcher that has not reported the end of its program, nor what it printed after 'step 1'."""
-    log, text = Log(folder / "spool" / SPEC.id), b"step 2\n"
-    log.streams["stdout"].put(begin, text)
-    log.streams["index"].put(0, entry(5.0, STDOUT, attempt, begin, len(text)))
+    write(Log(folder / "spool" / SPEC.id), [(STDOUT, sent)])
+    write(Log(folder / "spool" / SPEC.id), [(STDOUT, b"step 2\n")], attempt)
     if exit_:
         note = {"run_id": SPEC.id, "attempt": attempt, "port": 1, "started": 3.0, "ended_at": 4.0, "boot": ""}
         (folder / "exit.json").write_text(json.dumps({**note, "exit": exit_.to_dict()}))
@@ -116,15 +117,15 @@ def test_what_a_stopped_launcher_has_stored_is_in_the_copy(
     record = RecordCopy(CLUSTER).record
     task: TaskState = current(record).tasks["worker-0"]
     assert (task.state, task.attempt) == (state, next_attempt)
-    stdout = record.log(SPEC.id, "worker-0").streams["stdout"]
-    assert stdout.span(0, stdout.end) == b"step 1\nstep 2\n"
+    assert record.log(SPEC.id, "worker-0").printed(STDOUT) == b"step 1\nstep 2\n"
     assert len(record.events(SPEC.id)) == (2 if state != RUNNING else 1)
 
 
-def test_output_that_was_lost_between_is_a_gap_and_a_stranger_adds_nothing(copy: Record, tmp_path: Path) -> None:
-    left(tmp_path / "left", 2, None, begin=100)
+def test_output_that_differs_is_stored_apart_and_a_stranger_adds_nothing(copy: Record, tmp_path: Path) -> None:
+    left(tmp_path / "left", 2, None, b"another\n")
     lost_record.add_left(CLUSTER, "worker-0", tmp_path / "left")
     lost_record.add_left(CLUSTER, "worker-9", tmp_path / "left")
     record = RecordCopy(CLUSTER).record
-    assert record.log(SPEC.id, "worker-0").ends()["stdout"] == 107
+    lines = [line.text for line in Reader(record.log(SPEC.id, "worker-0")).more()]
+    assert lines == ["step 1", "another", "step 2"]
     assert record.hostnames(current(record)) == ["worker-0"]

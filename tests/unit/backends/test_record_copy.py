@@ -18,7 +18,7 @@ from tests.examples import examples
 from tests.unit.backends.distant import Cut, Distant, distant_record
 from tests.unit.printing import CHUNKS
 from tfdeploy.agent import files as agent_files
-from tfdeploy.agent.record import log_segments, record, record_files, replica
+from tfdeploy.agent.record import output, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -26,7 +26,7 @@ from tfdeploy.agent.record.artifact_manifest import (
     save_manifest,
     stored_artifacts,
 )
-from tfdeploy.agent.record.log_lines import STDERR, STDOUT
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import pack
@@ -39,7 +39,7 @@ from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError, RecordLos
 from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
-PART, SEGMENT = 60, 64
+PART, PIECE = 60, 150
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -47,10 +47,9 @@ def small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (replica, record_files):
             patch.setattr(module, "PART", PART)
-        for module in (replica, log_segments):
-            patch.setattr(module, "SEGMENT_BYTES", SEGMENT)
-        patch.setattr(replica, "_is_possible", lambda _: True)
-        patch.setattr(log_segments, "MAX_SEGMENTS", 10_000)
+        patch.setattr(output, "PIECE_BYTES", PIECE)
+        patch.setattr(output, "MAX_PIECES", 10_000)
+        patch.setattr(replica, "_MOST_PIECES", 10_000)
         yield
 
 
@@ -93,7 +92,7 @@ def test_a_copy_becomes_equal_whatever_happens_meanwhile(steps: list[tuple[Any, 
                         distant.update()
                 else:
                     action(distant, *arguments)
-            assert distant.promised() == []
+            assert distant.differing() == []
         if not distant.run and distant.copy.current():
             with pytest.raises(RecordLost):
                 distant.update()
@@ -115,21 +114,16 @@ def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
     present.check_same()
 
 
-def test_a_gap_in_the_record_and_what_it_has_deleted_are_gaps_in_the_copy(
-    present: Distant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_segments, "MAX_SEGMENTS", 3)
-    original = present.record.log("run", "worker-0").streams["stdout"]
-    original.put(0, b"before")
-    original.put(100, b"after")
+def test_the_copy_keeps_pieces_that_the_record_has_deleted(present: Distant) -> None:
+    present.print(0, [(STDOUT, b"x" * 60 + b"\n")] * 9)
     present.update()
-    present.check_same()
-    for _ in range(20):
-        original.put(original.end, b"x" * 60)
+    log, copy = (it.log("run", "worker-0") for it in (present.record, present.copy))
+    stored = copy.printed(STDOUT)
+    assert len(log.pieces()) > 2
+    log.path(0).unlink()
+    present.print(0, [(STDOUT, b"later\n")])
     present.update()
-    copy = present.copy.log("run", "worker-0").streams["stdout"]
-    assert original.start > 100
-    assert copy.span(original.start, original.end) == original.span(original.start, original.end)
+    assert copy.printed(STDOUT) == stored + b"later\n"
 
 
 def test_the_record_of_another_life_is_set_aside(distant: Distant) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.components.processes import halted
 from tests.unit.backends.distant import distant_record
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyBusy

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import finished
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.report.stored_progress import first_progress, stored_progress
 

@@ -21,6 +21,7 @@ from ..launch import workdir
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, record_import
 from ..record.artifact_manifest import load_manifest
+from ..record.output import APART, OutputDiffers
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
@@ -412,15 +413,22 @@ class Controller:
             self._record.save_other(run)
             self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
 
-    def put_log(self, run_id: str, hostname: str, stream: str, position: int, data: bytes) -> int:
-        """Write bytes of a log, and return its new end."""
-        self._require(run_id, hostname)
-        return self._record.log(run_id, hostname).streams[stream].put(position, data)
+    def put_log(self, run_id: str, hostname: str, piece: str, at: int, instance: str, data: bytes) -> int:
+        """Append lines to a piece of a task's output, and return its new end. What differs from the output that is stored (`APART`), or
+        is of a launcher that was replaced, is stored in pieces of its own."""
+        task = self._require(run_id, hostname).tasks.get(hostname)
+        log = self._record.log(run_id, hostname)
+        with suppress(OutputDiffers):
+            if piece != APART and (task is None or instance not in task.fenced):
+                return log.store(int(piece), at, data)
+        if log.store_stray(at, data, instance[:8]):
+            self.note(run_id, [Event(events.OUTPUT_APART, task=hostname)])
+        return at + len(data)
 
-    def log_ends(self, run_id: str, hostname: str) -> Dict[str, int]:
-        """The end of each stream of a task's log."""
+    def pieces(self, run_id: str, hostname: str) -> Dict[str, Tuple[int, str]]:
+        """The pieces of a task's output, as `Log.checks` has them."""
         self._require(run_id, hostname)
-        return self._record.log(run_id, hostname).ends()
+        return self._record.log(run_id, hostname).checks()
 
     def _require(self, run_id: str, hostname: str = "") -> RunState:
         """The run. A call is refused for one that the record does not have, or for a task that it never had."""

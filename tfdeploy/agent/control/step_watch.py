@@ -13,7 +13,8 @@ from statistics import median
 from typing import Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..events import STEPS_CONTINUED, STEPS_STOPPED, Event
-from ..record.log_lines import ENTRY_BYTES, Line, Log, Reader
+from ..record.output import Log, Reader
+from ..record.output_lines import Line
 from ..record.steps import is_progress
 from ..record.terminal_text import plain
 from ..run_state import EVALUATOR, FINAL, RUNNING, RunState, TaskState
@@ -147,8 +148,7 @@ class StepWatch:
 
 def _opened(log: Log) -> _Task:
     """A task whose output is read from now on, and its last lines at once."""
-    end = log.ends()["index"]
-    task = _Task(Reader(log, end - end % ENTRY_BYTES))
+    task = _Task(Reader(log, log.end))
     task.add(log.tail(_FIRST_LINES))
     return task
 

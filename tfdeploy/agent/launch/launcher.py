@@ -18,14 +18,14 @@ from typing import Optional
 from .. import sync, task_command
 from ..control.order_changes import CALL_SECONDS, ChangeWatch
 from ..polling import Backoff, boot_seconds, wait_until
-from ..record.log_lines import STDERR, entry
+from ..record.output_lines import STDERR, Part, encode
 from ..run_spec import RunSpec, TaskSpec
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
-from ..transport.log_shipper import Shipper, close_spool, open_spool
+from ..transport.log_shipper import Shipper, close_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
-from . import docker_env, workdir
+from . import docker_env, log_pump, workdir
 from .dump_sender import DumpSender
 from .last_order import LastOrder
 from .parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
@@ -120,7 +120,7 @@ class Launcher:
 
     def _report(self) -> LauncherReport:
         program = self._program
-        lost = self._lost_bytes + (self._spool.lost_bytes if self._spool else 0)
+        lost = self._lost_bytes + (self._spool.log.lost_bytes if self._spool else 0)
         return replace(
             self._identity,
             port=self._port.number or program.port,
@@ -183,7 +183,7 @@ class Launcher:
         for run_id in list(self._leftover_runs):
             try:
                 with Client(self._settings.controller, self._client.token) as client:
-                    spool = open_spool(client, self._folder / "spool", run_id, self._settings.hostname)
+                    spool = self._open_spool(client, run_id)
                     has_arrived = spool.ship()
                     spool.close()
             except CallObsolete:  # the run was deleted
@@ -191,7 +191,7 @@ class Launcher:
                 continue
             except (OSError, CallError, ValueError, KeyError):
                 return False
-            self._lost_bytes += spool.lost_bytes
+            self._lost_bytes += spool.log.lost_bytes
             if not has_arrived:
                 return False
             self._leftover_runs.remove(run_id)
@@ -278,7 +278,7 @@ class Launcher:
         if self._spool is None or self._spec is None or self._spec.id != spec.id:
             self._close_spool()
             self._ship_leftovers()
-            self._spool = open_spool(self._log_client, spools, spec.id, self._settings.hostname)
+            self._spool = self._open_spool(self._log_client, spec.id)
             self._leftover_runs = [run_id for run_id in self._leftover_runs if run_id != spec.id]
         if not (work / spec.id).exists():
             archive = self._folder / "code.zip"
@@ -292,10 +292,14 @@ class Launcher:
         workdir.remove_others(work, [spec.id])
         workdir.remove_others(spools, [spec.id, *self._leftover_runs])
 
+    def _open_spool(self, client: Client, run_id: str) -> Shipper:
+        folder, hostname = self._folder / "spool", self._settings.hostname
+        return Shipper(client, folder, run_id, hostname, self._identity.instance)
+
     def _close_spool(self) -> None:
         if self._spool is not None:
             close_spool(self._spool, _SHIP_SECONDS)
-            self._lost_bytes += self._spool.lost_bytes
+            self._lost_bytes += self._spool.log.lost_bytes
             self._spool = None
 
     def _try_later(self, action: str, error: Exception) -> None:
@@ -305,12 +309,8 @@ class Launcher:
     def _fail(self, attempt: int, problem: str, code: int) -> None:
         """The program cannot be started: write why to its stderr, and report an exit code."""
         if self._spool is not None and self._spec is not None:
-            streams = self._spool.log.streams
-            text = f"tfdeploy: {problem}\n".encode()
-            with suppress(OSError):
-                position = streams["stderr"].end
-                streams["stderr"].put(position, text)
-                streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, position, len(text)))
+            text = f"tfdeploy: {problem}".encode()
+            self._spool.log.write(encode(Part(log_pump.now(), STDERR, attempt, text, True)))
             self._program.fail(self._spec.id, attempt, code)
 
     def _start(self, order: Order, spec: RunSpec) -> None:

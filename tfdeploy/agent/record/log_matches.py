@@ -6,7 +6,8 @@ from itertools import islice
 from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from . import pattern_process
-from .log_lines import Line, Log, Reader
+from .output import Log, Reader
+from .output_lines import Line
 from .steps import step_in
 from .terminal_text import plain
 

@@ -7,7 +7,7 @@
 | `current` | the id of the current run |
 | `runs/ID/run_state.json`, `run_state.copy` | a run's state, twice: one is readable after a crash of the machine |
 | `runs/ID/events.jsonl` | its events, one a line |
-| `runs/ID/logs/HOSTNAME/` | a task's output |
+| `runs/ID/logs/HOSTNAME/FIRST.log` | a task's output, in pieces |
 | `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
 | `runs/ID/metrics.json` | written by observers: which metrics they have read, and how far |
 | `alive` | touched while the controller runs |
@@ -29,14 +29,15 @@ from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, RunState
 from ..transport.rpc import PROTOCOL
 from . import event_log
-from .log_lines import Log
+from .output import Log
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
     from .run_metrics import RunMetrics
 
-FORMAT = "3"
-"""The version of the record's format. Version 1 had events as sentences, and no file `format`."""
+FORMAT = "4"
+"""The version of the record's format. Version 1 had no file `format`, and version 3 two
+streams and an index for the output of a task."""
 
 
 class RecordFormatError(Exception):
@@ -347,7 +348,7 @@ class Record:
         """Events that are not in the record: what of it could not be read, and which patterns are switched off."""
         damaged = {hostname: len(self.log(run.spec.id, hostname).damage) for hostname in run.tasks}
         warnings = [
-            Event(RECORD_DAMAGED, run.submitted_at, hostname, count=count, reason="the index of its log")
+            Event(RECORD_DAMAGED, run.submitted_at, hostname, count=count, reason="its output")
             for hostname, count in damaged.items()
             if count
         ]

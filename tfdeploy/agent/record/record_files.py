@@ -31,7 +31,7 @@ _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 _FOLDER_NAME = re.compile(_NAME)
 """Of a run or of a task."""
 
-_GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/(stdout|stderr|index)\.[0-9]{{1,18}}\.log)")
+_GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/[0-9]{{1,18}}(\.[0-9a-f]{{1,8}})?\.log)")
 _BY_HOSTNAME = ("tasks", "former")
 """In the state of a run: what has a member for each task, or for each one that it had."""
 
@@ -181,8 +181,7 @@ def is_artifact(name: str) -> bool:
 
 
 def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[RecordFile]:
-    """The files of a record, those of other runs than `runs` left out. A file that grows has no hash. The size of an index is read
-    before those of the bytes that it names."""
+    """The files of a record, those of other runs than `runs` left out. A file that grows has no hash."""
     names = [name for name in _SINGLE if _is_regular(folder / name)]
     for run in _names_in(folder / "runs"):
         for parent, folders, files in os.walk(str(folder / "runs" / run)) if runs is None or run in runs else ():
@@ -190,7 +189,7 @@ def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[Rec
             names += [f"{parent[len(str(folder)) + 1 :]}/{file}" for file in files]
     hashes: Dict[str, str] = {}
     listed = []
-    for name in sorted(filter(is_record_file, names), key=lambda name: ("/index." not in name, name)):
+    for name in sorted(filter(is_record_file, names)):
         file = _listed(folder, name)
         if file is not None and name.endswith("/artifacts.json"):
             hashes.update(_artifact_hashes(name.rpartition("/")[0], file.text or ""))

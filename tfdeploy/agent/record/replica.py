@@ -24,7 +24,7 @@ from .artifact_manifest import (
     size_of,
 )
 from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
-from .log_segments import SEGMENT_BYTES, Stream
+from .output import MAX_PIECES, MAX_STRAYS, PIECE_BYTES
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
 from .stored_artifact import CLUSTER_LIMIT, RUN_LIMIT
 
@@ -34,9 +34,8 @@ Read = Callable[[Sequence[Range]], Sequence[bytes]]
 MAX_FILES = 100_000
 """A copy has at most so many files of the artifacts of one run, of at most `CLUSTER_BYTES`, whatever is listed."""
 
-MAX_SEGMENTS, _MAX_STREAM_BYTES = 264, 10 * SEGMENT_BYTES
-"""Of one stream of a log a copy has the newest segments, so many and of so many bytes, whatever is listed: a task keeps eight
-full ones, and 256 that lost output has ended (`log_segments`)."""
+_MOST_PIECES = MAX_PIECES + MAX_STRAYS
+"""Of the output of a task a copy has the newest pieces, so many, whatever is listed."""
 
 _LEAST_BYTES = 256 << 20
 """So much output is copied by one update before it asks whether its time is over."""
@@ -63,8 +62,6 @@ class Replica:
         growing = sorted(_newest(file for file in files if grows(file.name) and _is_possible(file)), key=_order)
         lacking = self._lacking(growing)
         missing = self._append(growing, lacking)
-        grown = {_stream(part.name) for part in lacking} - {_stream(name) for name in missing}
-        self._drop_overlaps([file for file in growing if _stream(file.name) in grown])
         for file in files:
             if file.text is not None and is_state(file.name):
                 self._write_text(self._folder / file.name, file.text)
@@ -127,15 +124,6 @@ class Replica:
             draft.replace(self._folder / file.name)
             return True
         return False
-
-    def _drop_overlaps(self, files: Sequence[RecordFile]) -> None:
-        sizes: Dict[str, Dict[int, int]] = {}
-        for file in files:
-            if file.name.endswith(".log"):
-                sizes.setdefault(_stream(file.name), {})[int(file.name.split(".")[-2])] = file.size
-        for stream, segments in sizes.items():
-            path = self._folder / stream
-            Stream(path.parent, path.name).drop_overlaps(segments)
 
     def _fetch_all(self, manifest: Path, wanted: ArtifactList, listed: Dict[str, RecordFile]) -> List[str]:
         copy = _Artifacts(manifest.parent, wanted)
@@ -218,21 +206,18 @@ def divide(ranges: Iterable[Range]) -> Iterator[List[Range]]:
 
 
 def _is_possible(file: RecordFile) -> bool:
-    """Whether a file may have so many bytes: a segment ends after the part with which it becomes full."""
-    return 0 <= file.size <= (SEGMENT_BYTES + 2 * PART if file.name.endswith(".log") else CLUSTER_BYTES)
+    """Whether a file may have so many bytes: a piece ends with the line with which it becomes full."""
+    return 0 <= file.size <= (PIECE_BYTES + PART if file.name.endswith(".log") else CLUSTER_BYTES)
 
 
 def _newest(files: Iterable[RecordFile]) -> List[RecordFile]:
-    """These files, without the segments of a stream that are too many, or together too large; the newest stay."""
+    """These files, without the oldest pieces of a task that has too many."""
     kept: List[RecordFile] = []
     counts: Dict[str, int] = {}
-    sizes: Dict[str, int] = {}
-    for file in sorted(files, key=lambda file: (len(file.name), file.name), reverse=True):
-        stream = _stream(file.name)
-        counts[stream] = counts.get(stream, 0) + 1
-        sizes[stream] = sizes.get(stream, 0) + file.size
-        is_segment = file.name.endswith(".log")
-        if not is_segment or (counts[stream] <= MAX_SEGMENTS and sizes[stream] <= _MAX_STREAM_BYTES):
+    for file in sorted(files, key=_order, reverse=True):
+        folder = file.name.rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+        if counts[folder] <= _MOST_PIECES or not file.name.endswith(".log"):
             kept.append(file)
     return kept
 
@@ -242,15 +227,11 @@ def _has_hash(path: Path, expected: str, size: int) -> bool:
     return not expected or expected == sha256_of(path, size)
 
 
-def _order(file: RecordFile) -> Tuple[str, bool, int, str]:
-    """A log's bytes are copied before its index, which never names bytes that are missing."""
+def _order(file: RecordFile) -> Tuple[str, int, str]:
+    """The pieces of a task are copied from the first on."""
     folder, _, last = file.name.rpartition("/")
-    return folder, last.startswith("index."), len(last), last
-
-
-def _stream(name: str) -> str:
-    """The path of a log's file without its position."""
-    return name.rsplit(".", 2)[0]
+    first = last.partition(".")[0]
+    return folder, int(first) if first.isdigit() else 0, last
 
 
 def _is_manifest(name: str) -> bool:

@@ -14,8 +14,8 @@ from ..control.until_metrics import LoggedValue
 from ..events import PATTERN_DISABLED, PATTERN_SLOW, Event
 from ..files import write_whole
 from ..run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
-from .log_lines import Log
 from .log_matches import LogMatches
+from .output import Log
 from .pattern_process import PATTERN_SECONDS
 
 _MATCHES_FILE = "metrics.json"

@@ -1,12 +1,13 @@
-"""A program's output on its way from the disk to the controller's record: it is sent, and deleted once it has arrived."""
+"""A program's output on its way from the launcher's disk to the controller's record: it is sent, and deleted once it has arrived."""
 
 import threading
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Dict, Optional, Tuple
 from urllib.parse import quote
 
 from ..polling import Backoff, wait_until
-from ..record.log_lines import NAMES, Log
+from ..record.output import APART
+from ..record.output_spool import Spool
 from ..record.record_files import PART
 from .rpc import CallError, Client
 
@@ -23,23 +24,41 @@ _CLOSE_SECONDS = 20.0
 class Shipper:
     """Sends the spool of one run to the controller, and retries until it has arrived."""
 
-    def __init__(self, client: Client, folder: Path, run: str, hostname: str, ends: Dict[str, int]) -> None:
-        """`ends` has the end positions of the controller's copy; a spool that ends earlier begins there."""
-        self.log = Log(folder)
-        self.lost_bytes = 0
-        """Bytes of the output that were deleted before they were sent, as by the spool's limit."""
-        self._client = client
+    def __init__(self, client: Client, folder: Path, run: str, hostname: str, instance: str) -> None:
+        """`instance` is that of the launcher.
+
+        Raises:
+            OSError, CallError, ValueError, KeyError: the controller does not say what it has.
+        """
+        self._client, self._instance = client, instance
         self._path = f"/log/{quote(run)}/{quote(hostname)}"
-        self._sent = ends
+        stored = self._stored()
+        self.log = Spool(folder / run, {first: size for first, (size, _) in stored.items()})
+        self._compare(stored)
         self._is_sure = True
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        for name, stream in self.log.streams.items():
-            if stream.end < ends[name]:
-                stream.restart_at(ends[name])
         self.log.changed.set()  # an earlier launcher may have left bytes
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def _stored(self) -> Dict[int, Tuple[int, str]]:
+        """The pieces that the controller has: their sizes, and hashes of what is in them."""
+        pieces = self._client.json("GET", self._path)["pieces"]
+        return {int(first): (int(size), check) for first, (size, check) in pieces.items()}
+
+    def _compare(self, stored: Dict[int, Tuple[int, str]]) -> None:
+        """Continue where the pieces of the controller end. A piece of which it has other bytes, as of a launcher on another machine, is
+        sent from its start, and stored apart."""
+        own = self.log.sizes()
+        differing = [
+            first
+            for first, (size, check) in stored.items()
+            if own.get(first, 0) >= size and self.log.check(first, size) != check
+        ]
+        self.log.apart.update(differing)
+        self.log.arrived = {first: size for first, (size, _) in stored.items()}
+        self.log.arrived.update(dict.fromkeys(differing, 0))
 
     def _run(self) -> None:
         """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done.
@@ -60,45 +79,32 @@ class Shipper:
             self._closed.wait(max(_SEND_SECONDS, retry.seconds))
 
     def ship(self) -> bool:
-        """Send the current bytes, and return whether the controller has all of them.
-
-        The index is sent last, so that it has no entry for bytes that are missing.
-        """
+        """Send the lines that are there now, and return whether the controller has all of them."""
         with self._lock:
-            goals = {name: self.log.streams[name].end for name in reversed(NAMES)}
             try:
-                if not self._is_sure:
-                    self._compare()
-                return all(self._send(name, goals[name]) for name in NAMES)
+                if not self._is_sure:  # it may be another controller, with an older copy
+                    self._compare(self._stored())
+                    self._is_sure = True
+                self._is_sure = all(self._send(first, size) for first, size in self.log.sizes().items())
             except (OSError, CallError, ValueError, KeyError, TypeError):  # no response, or none of a controller
                 self._is_sure = False
-                return False
+            return self._is_sure
 
-    def _compare(self) -> None:
-        """Continue where the controller's copy ends: it may be another controller, with an older copy."""
-        ends = self._client.json("GET", self._path)
-        self._sent = {name: min(self._sent[name], int(ends[name])) for name in NAMES}
-        self._is_sure = True
-
-    def _send(self, name: str, goal: int) -> bool:
-        stream = self.log.streams[name]
-        while self._sent[name] < goal:
+    def _send(self, first: int, goal: int) -> bool:
+        arrived = self.log.arrived
+        while arrived.get(first, 0) < goal:
+            at = arrived.get(first, 0)
+            data = self.log.lines(first, at, min(PART, goal - at))
             if self._closed.is_set():
                 return False
-            at = max(self._sent[name], stream.start)
-            data = stream.read(at, min(PART, goal - at))
-            if not data:
-                at = min(stream.next_segment(at) or goal, goal)
-            if name != "index":
-                self.lost_bytes += at - self._sent[name]
-            self._sent[name] = at
-            if not data:
-                continue
-            response = self._client.json_bytes("PUT", f"{self._path}/{name}/{at}", data)
-            if response["end"] <= at:
+            if not data:  # the disk is full, or the limit has deleted the piece
+                break
+            piece = APART if first in self.log.apart else first
+            path = f"{self._path}/{piece}/{first + at}/{self._instance}"
+            arrived[first] = self._client.json_bytes("PUT", path, data)["end"] - first
+            if arrived[first] <= at:
                 return False
-            self._sent[name] = response["end"]
-        stream.forget_before(goal)
+        self.log.forget_arrived()
         return True
 
     def finish(self, seconds: float) -> bool:
@@ -110,12 +116,6 @@ class Shipper:
         self._closed.set()
         self.log.changed.set()
         self._thread.join(_CLOSE_SECONDS)
-
-
-def open_spool(client: Client, folder: Path, run: str, hostname: str) -> Shipper:
-    """A shipper for the run's spool below `folder`; it begins at the end of the controller's copy."""
-    ends: Dict[str, Any] = client.json("GET", f"/log/{quote(run)}/{quote(hostname)}")
-    return Shipper(client, folder / run, run, hostname, ends)
 
 
 def close_spool(shipper: Optional[Shipper], seconds: float) -> None:

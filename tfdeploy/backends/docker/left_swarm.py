@@ -88,5 +88,5 @@ def _extract(archive: IO[bytes], hostname: str, folder: Path) -> None:
 def _is_stored(name: str, hostname: str) -> bool:
     """Whether it is the end of a program, or output of the task."""
     folder, _, path = name.partition("/")
-    run, _, segment = path.partition("/")
-    return name == _STORED[1] or (folder == _STORED[0] and grows(f"runs/{run}/logs/{hostname}/{segment}"))
+    run, _, piece = path.partition("/")
+    return name == _STORED[1] or (folder == _STORED[0] and grows(f"runs/{run}/logs/{hostname}/{piece}"))

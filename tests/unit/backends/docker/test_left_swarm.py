@@ -17,7 +17,7 @@ from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import service_name
 
 CLUSTER = cluster_ref("docker")
-SEGMENT = "spool/a1/stdout.0.log"
+SEGMENT = "spool/a1/0.log"
 
 
 def archive(**files: bytes) -> bytes:
@@ -27,7 +27,7 @@ def archive(**files: bytes) -> bytes:
             item = tarfile.TarInfo(name)
             item.size = len(content)
             target.addfile(item, io.BytesIO(content))
-        link = tarfile.TarInfo("spool/a1/stderr.0.log")
+        link = tarfile.TarInfo("spool/a1/1.log")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         target.addfile(link)
     return buffer.getvalue()
@@ -92,8 +92,8 @@ def test_nothing_else_leaves_a_container(machine: Machine, monkeypatch: pytest.M
     strange = {
         "spool/a1/code.py": b"x",
         "../exit.json": b"x",
-        "spool/../x/stdout.0.log": b"x",
-        "/spool/a1/stdout.1.log": b"x",
+        "spool/../x/0.log": b"x",
+        "/spool/a1/1.log": b"x",
     }
     machine.archives = {"spool": archive(**{SEGMENT: b"mine", **strange})}
     assert left(machine, monkeypatch) == {SEGMENT: b"mine"}

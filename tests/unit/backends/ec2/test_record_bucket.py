@@ -43,7 +43,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 RUN, STATE = "runs/r", "runs/r/run_state.json"
 EMPTY = '{"spec": {"id": "r", "tasks": []}, "tasks": {}}'
-LOG = f"{RUN}/logs/worker-0/stdout.0.log"
+LOG = f"{RUN}/logs/worker-0/0.log"
 
 
 def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0) -> None:
@@ -97,7 +97,7 @@ def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
 def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     listed_run(s3, 100.0, "first")
     monkeypatch.setattr(record_bucket, "FORMAT", "99")
-    with pytest.raises(RecordFormatError, match="its record has format 3, and this version reads"):
+    with pytest.raises(RecordFormatError, match="its record has format 4, and this version reads"):
         record_bucket.stored_run(CLUSTER)
 
 
@@ -166,7 +166,7 @@ def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> Non
         files = [ManifestFile(name, 1, str(step)) for name in (f"c-{step}.index", "checkpoint")]
         return json.dumps(ArtifactList([ManifestArtifact("checkpoint", f"c-{step}", "m", 0, files)]).to_dict()).encode()
 
-    artifacts, removed = f"{RUN}/artifacts", f"{RUN}/logs/worker-1/stdout.0.log"
+    artifacts, removed = f"{RUN}/artifacts", f"{RUN}/logs/worker-1/0.log"
     first = {f"{artifacts}.json": listed(5), f"{artifacts}/c-5.index": b"5", f"{artifacts}/checkpoint": b"5"}
     lines = {LOG: b"one\ntwo\n", f"{RUN}/events.jsonl": b"{}\n{}\n", "runs/earlier/events.jsonl": b"{}"}
     written(s3, 100.0, {**first, **lines, removed: b"removed\n"})

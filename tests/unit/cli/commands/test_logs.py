@@ -1,14 +1,14 @@
 """Which lines and tasks `tfdeploy logs` takes."""
 
 import re
-import struct
 from pathlib import Path
 
 import pytest
 
 from tests.unit.printing import write
 from tfdeploy.agent.record import pattern_process
-from tfdeploy.agent.record.log_lines import STDERR, STDOUT, Log, entry
+from tfdeploy.agent.record.output import Log
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState
@@ -49,11 +49,8 @@ def test_a_task_that_was_removed_can_be_named(tmp_path: Path) -> None:
     run.former = {"worker-1": FormerTask(attempt=2), "worker-9": FormerTask("of an earlier run")}
     record.save(run)
     for attempt, text in ((1, b"first\n"), (2, b"last words\n")):
-        streams = record.log("one", "worker-1").streams
-        end = streams["stdout"].end
-        streams["stdout"].put(end, text)
-        streams["index"].put(streams["index"].end, entry(1.0, STDOUT, attempt, end, len(text)))
-    record.log("one", "worker-2").streams["stdout"].put(0, b"x")
+        write(record.log("one", "worker-1"), [(STDOUT, text)], attempt, 1.0)
+    write(record.log("one", "worker-2"), [(STDOUT, b"x")])
     containers = _containers(record, run)
     assert containers == {"worker-0": "abc123", "worker-1": "", "worker-2": ""}
     assert select_tasks("p/s/c", ["worker-1"], containers) == ["worker-1"]
@@ -94,11 +91,11 @@ def test_a_pattern_that_takes_too_long_for_a_line_is_refused(monkeypatch: pytest
         LineFilter(pattern=re.compile("(a+)+$")).matches(line)
 
 
-def test_the_index_tells_the_attempts(tmp_path: Path) -> None:
+def test_the_output_says_which_attempts_have_printed(tmp_path: Path) -> None:
     log = Log(tmp_path)
     assert log.attempts() == []
     write(log, [(STDOUT, b"one\n"), (STDERR, b"two\n")], begin=1.0)
-    log.streams["index"].put(log.streams["index"].end, entry(5.0, STDOUT, 3, 4, 0))
+    write(log, [(STDOUT, b"a part of a line")], attempt=3)
     assert log.attempts() == [1, 3]
-    log.streams["index"].put(log.streams["index"].end, struct.pack("<d", 1.0))
-    assert log.attempts() == [1, 3]
+    write(log, [(STDOUT, b"four\n")], attempt=4)
+    assert log.attempts() == [1, 3, 4], "not only the first and the last one"

@@ -12,7 +12,7 @@ from tests.unit.cli.calling import invoke
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.commands import runs
 from tfdeploy.errors import BackendError, NotFound

@@ -10,7 +10,7 @@ from tests.unit.cli.commands.test_runs import add, call, entry, state_folder
 from tests.unit.printing import write
 from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
-from tfdeploy.agent.record.log_lines import STDOUT
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.commands.status import progress_line, progress_lines, progress_of_tasks, task_progress
 from tfdeploy.cli.snapshot import Snapshot

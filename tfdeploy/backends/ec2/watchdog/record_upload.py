@@ -174,11 +174,9 @@ class RecordUpload:
         return _is_link(folder) and (self._folder / _listed_name(folder) / _MANIFEST).exists()
 
     def _names(self) -> List[str]:
-        """The files of the folder. A log's index comes before its bytes: it never names bytes that are not uploaded."""
-        ordered = sorted(
-            filter(_is_file, self._folder.rglob("*")), key=lambda path: (not path.name.startswith("index."), path)
-        )
-        return [path.relative_to(self._folder).as_posix() for path in ordered]
+        """The files of the folder."""
+        files = sorted(filter(_is_file, self._folder.rglob("*")))
+        return [path.relative_to(self._folder).as_posix() for path in files]
 
     def _upload_folders(self, folders: Dict[str, List[str]], end: float) -> bool:
         """Whether no artifacts were replaced while they were linked."""

@@ -46,8 +46,9 @@ def stored_record(folder: Path) -> Record:
     record.save(RunState(RUN, 1.0))
     record.set_record_id("first-life")
     record.add_events(RUN.id, [Event(RUN_SUBMITTED, 1.0)])
-    for name in ("stdout", "index"):
-        record.log(RUN.id, "worker-0").streams[name].put(0, b"step 1\n")
+    path = record.log(RUN.id, "worker-0").path(0)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"step 1\n")
     record.touch()
     return record
 

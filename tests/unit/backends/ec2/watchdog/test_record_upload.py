@@ -12,6 +12,7 @@ import pytest
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
 from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.files import append
 from tfdeploy.agent.record import record_files
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
 from tfdeploy.agent.record.record import Record
@@ -66,14 +67,13 @@ def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> N
         f"runs/{RUN.id}/run_state.json",
         f"runs/{RUN.id}/events.jsonl",
     }
-    assert told["files"].keys() == account | {f"{logs}/stdout.0.log", f"{logs}/index.0.log"}
-    assert sent.order[0].endswith("index.0.log")
+    assert told["files"].keys() == account | {f"{logs}/0.log"}
 
 
 def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent) -> None:
     """Also of a task that was removed, and of a run that is not the current one."""
-    record.log(RUN.id, "worker-7").streams["stdout"].put(0, b"last words\n")
-    record.log("earlier", "worker-0").streams["stdout"].put(0, b"earlier\n")
+    append(record.log(RUN.id, "worker-7").path(0), b"last words\n")
+    append(record.log("earlier", "worker-0").path(0), b"earlier\n")
     record.artifacts_folder(RUN.id).mkdir()
     (record.artifacts_folder(RUN.id) / "k.keras").write_bytes(b"model")
     save_manifest(record.run_folder(RUN.id), ArtifactList())
@@ -171,9 +171,9 @@ def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monke
 def test_a_file_that_goes_is_listed_no_more(record: Record, sent: Sent) -> None:
     brought = RecordUpload(record.folder, sent.put)
     assert brought.upload()
-    (record.folder / "runs" / RUN.id / "logs" / "worker-0" / "stdout.0.log").unlink()
+    (record.folder / "runs" / RUN.id / "logs" / "worker-0" / "0.log").unlink()
     assert brought.upload()
-    assert not [name for name in consistent(sent.objects)["files"] if "stdout" in name]
+    assert not [name for name in consistent(sent.objects)["files"] if "/0.log" in name]
 
 
 def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
@@ -207,13 +207,13 @@ def test_another_life_is_brought_whole(record: Record, sent: Sent) -> None:
     sent.news()
     record.set_record_id("second-life")
     assert brought.upload()
-    assert len(sent.news()) == 4
+    assert len(sent.news()) == 3
     assert consistent(sent.objects)["record_id"] == "second-life"
 
 
 def test_what_has_not_arrived_is_not_listed_and_comes_later(record: Record, sent: Sent) -> None:
     brought = RecordUpload(record.folder, sent.put)
-    sent.refused = "stdout"
+    sent.refused = "/0.log"
     with pytest.raises(PutError):
         brought.upload()
     assert not [name for name in consistent(sent.objects)["files"] if "logs" in name]
@@ -222,19 +222,19 @@ def test_what_has_not_arrived_is_not_listed_and_comes_later(record: Record, sent
     brought.upload()
     assert brought.upload()
     assert set(before) & set(sent.news()) <= {LIST}
-    assert len([name for name in consistent(sent.objects)["files"] if "logs" in name]) == 2
+    assert len([name for name in consistent(sent.objects)["files"] if "logs" in name]) == 1
 
 
 def test_a_folder_that_s3_refuses_does_not_keep_the_others_back(record: Record, sent: Sent) -> None:
     for number in range(5):
-        record.log(RUN.id, f"worker-{number}").streams["stdout"].put(0, b"one\n")
+        append(record.log(RUN.id, f"worker-{number}").path(0), b"one\n")
     brought = RecordUpload(record.folder, sent.put)
     sent.refused = "worker-0"
     for _ in range(3):
         with pytest.raises(PutError):
             brought.upload()
     files = consistent(sent.objects)["files"]
-    assert [number for number in range(5) if f"runs/{RUN.id}/logs/worker-{number}/stdout.0.log" in files] == [
+    assert [number for number in range(5) if f"runs/{RUN.id}/logs/worker-{number}/0.log" in files] == [
         1,
         2,
         3,
@@ -255,12 +255,12 @@ def test_a_long_upload_goes_on_where_it_ended_and_lists_what_is_whole(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     brought = RecordUpload(record.folder, slow)
     listed, due = [], []
-    for _ in range(3):
+    for _ in range(2):
         assert not brought.upload()
         listed.append(len([name for name in consistent(sent.objects)["files"] if "logs" in name]))
         due.append(brought.due())
-    assert listed == [0, 2, 2], "a log is listed with its index"
-    assert due == [True, True, False]
+    assert listed == [0, 1]
+    assert due == [True, False]
     assert brought.upload()
 
 
@@ -276,13 +276,11 @@ def test_a_hundred_busy_tasks_are_all_brought(
         sent.put(key, body)
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    brought, ends = RecordUpload(record.folder, slow), dict.fromkeys(range(tasks), 0)
+    brought = RecordUpload(record.folder, slow)
     for slices in range(20):
         for number in range(tasks):
-            streams = record.log(RUN.id, f"worker-{number}").streams
-            for name in ("stdout", "stderr", "index"):
-                streams[name].put(ends[number], b"step\n")
-            ends[number] += 5
+            for first in range(3):
+                append(record.log(RUN.id, f"worker-{number}").path(first), b"step\n")
         assert not brought.upload() or slices > 0
         consistent(sent.objects)
         now += 5.0
@@ -291,15 +289,15 @@ def test_a_hundred_busy_tasks_are_all_brought(
 
 
 def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, sent: Sent) -> None:
-    log = record.log(RUN.id, "worker-0").streams["stdout"]
-    name = f"runs/{RUN.id}/logs/worker-0/stdout.0.log"
+    path = record.log(RUN.id, "worker-0").path(0)
+    name = f"runs/{RUN.id}/logs/worker-0/0.log"
     brought = RecordUpload(record.folder, sent.put)
     content = b"step 1\n" + bytes(2 * PART)
-    log.put(7, content[7:])
+    append(path, content[7:])
     assert brought.upload()
     sent.news()
     for more in (b"a", bytes(PART)):
-        log.put(len(content), more)
+        append(path, more)
         content += more
         assert brought.upload()
         assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
@@ -307,7 +305,7 @@ def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, se
 
 
 def test_a_file_that_was_cut_or_written_anew_is_sent_from_its_start(record: Record, sent: Sent) -> None:
-    path = record.folder / "runs" / RUN.id / "logs" / "worker-0" / "stdout.0.log"
+    path = record.folder / "runs" / RUN.id / "logs" / "worker-0" / "0.log"
     brought = RecordUpload(record.folder, sent.put)
     for content in (b"step 1\nstep 2\n", b"st", b"other", b"other and more"):
         path.write_bytes(content)
