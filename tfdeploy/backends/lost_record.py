@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ..agent.control import reconcile
 from ..agent.launch.program import Program
-from ..agent.record.output import Log, OutputDiffers
+from ..agent.record.output import DIFFERS, Log, apart
 from ..agent.record.record import Record
-from ..agent.record.record_files import PART, RecordList
+from ..agent.record.record_files import RecordList
 from ..agent.run_state import RunState
 from ..agent.sync import LauncherReport
 from ..agent.transport.rpc import CallError
@@ -21,8 +21,8 @@ from .base import ClusterRef
 from .controller_calls import ControllerApi
 from .record_copy import RecordCopy
 
-_LEFT = "0"
-"""In the name of pieces: of a launcher that was stopped."""
+_LEFT = "left"
+"""In place of the instance of a launcher that was stopped."""
 
 
 def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> str:
@@ -58,26 +58,17 @@ def add_left(cluster: ClusterRef, hostname: str, folder: Path) -> None:
     with copy.locked():
         run = copy.record.current()
         if run is not None and run.has_had(hostname):
-            _add_output(Log(folder / "spool" / run.spec.id), copy.record.log(run.spec.id, hostname))
+            _add_output(Log(folder / "spool" / run.spec.id), copy.record, run.spec.id, hostname)
             _add_end(copy.record, run, hostname, Program(folder))
 
 
-def _add_output(source: Log, target: Log) -> None:
-    """Add the pieces that a launcher has; what differs from the output that is stored is stored in pieces of its own."""
+def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None:
+    """Add the pieces that a launcher has; one that differs from the output that is stored is stored apart."""
     source.cut_tails()
     for first, size in source.sizes().items():
-        stored = target.size(first)
-        is_same = stored > size or source.check(first, stored) == target.check(first, stored)
-        at = first + stored if is_same else first
-        while at < first + size:
-            data = source.read(at, PART)
-            try:
-                if not is_same:
-                    raise OutputDiffers
-                target.store(first, at, data)
-            except OutputDiffers:
-                target.store_stray(at, data, _LEFT)
-            at += len(data)
+        data = source.read(first, size)
+        if record.log(run_id, hostname).store(first, first, data) == DIFFERS:
+            record.log(run_id, apart(hostname, _LEFT)).store(first, first, data)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

@@ -10,6 +10,7 @@ from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tfdeploy.agent.events import OUTPUT_APART
 from tfdeploy.agent.launch.launcher import Launcher
+from tfdeploy.agent.record.output import DIFFERS
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
 from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.settings import TaskSettings
@@ -19,7 +20,7 @@ from tfdeploy.agent.transport.rpc import CallError, CallObsolete, task_token
 __all__ = ["served"]
 
 RUN_ID = plan(workers=2).run.id
-BEGIN = f"0/0/{'0' * 32}"
+BEGIN = f"own/0/0/{'0' * 32}"
 """Of a task's output: the first piece, its first byte, and the launcher."""
 
 LINE = encode(Part(1.0, STDOUT, 1, b"the last line", True))
@@ -181,12 +182,18 @@ def test_output_of_a_launcher_that_was_replaced_is_stored_apart_and_is_an_event(
     served.controller.sync(LauncherReport("worker-0", former, created=1.0))
     served.controller.sync(LauncherReport("worker-0", present, created=2.0))
     with served.client(OWN) as client:
-        client.call("PUT", f"/log/{RUN_ID}/worker-0/0/0/{present}", LINE)
+        client.call("PUT", f"/log/{RUN_ID}/worker-0/own/0/0/{present}", LINE)
+        refused = json.loads(client.call("PUT", f"/log/{RUN_ID}/worker-0/own/0/{len(LINE)}/{former}", LINE))
+        assert refused == {"end": DIFFERS}
         for at in (0, len(LINE)):
-            client.call("PUT", f"/log/{RUN_ID}/worker-0/0/{at}/{former}", LINE)
+            client.call("PUT", f"/log/{RUN_ID}/worker-0/apart/0/{at}/{former}", LINE)
         assert json.loads(client.call("GET", f"/log/{RUN_ID}/worker-0"))["pieces"].keys() == {"0"}
-    log = served.controller.record.log(RUN_ID, "worker-0")
-    assert log.path(0).read_bytes() == LINE
-    assert log.path(0, former[:8]).read_bytes() == 2 * LINE
+        for number in range(7):
+            client.call("PUT", f"/log/{RUN_ID}/worker-0/apart/0/0/{number}{former[1:]}", LINE)
+        with pytest.raises(CallError, match="too many launchers"):
+            client.call("PUT", f"/log/{RUN_ID}/worker-0/apart/0/0/{present}", LINE)
+    record = served.controller.record
+    assert record.log(RUN_ID, "worker-0").path(0).read_bytes() == LINE
+    assert record.log(RUN_ID, "worker-0-aaaaaaaa").path(0).read_bytes() == 2 * LINE
     kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
-    assert kinds.count(OUTPUT_APART) == 1
+    assert kinds.count(OUTPUT_APART) == 8

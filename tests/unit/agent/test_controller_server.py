@@ -67,7 +67,7 @@ def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
     [
         ("POST /sync", 4),
         ("PUT /run", 4),
-        (f"PUT /log/run/worker-0/0/0/{'0' * 32}", 4),
+        (f"PUT /log/run/worker-0/own/0/0/{'0' * 32}", 4),
         ("PUT /code/0", 512),
         ("PUT /import", 128),
     ],
@@ -127,7 +127,7 @@ def test_a_report_whose_launcher_has_hung_up_is_ignored(served: Served, monkeypa
 def test_a_full_disk_is_an_error_that_the_launcher_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served.controller, "put_log", _no_space)
     with served.client() as client, pytest.raises(CallError, match="507 the record cannot be written: No space"):
-        client.call("PUT", f"/log/run/worker-0/0/0/{'0' * 32}", b"x")
+        client.call("PUT", f"/log/run/worker-0/own/0/0/{'0' * 32}", b"x")
 
 
 def _no_space(*_: Any, **__: Any) -> Any:

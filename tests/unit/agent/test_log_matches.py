@@ -85,8 +85,8 @@ def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatc
     read: list[int] = []
     whole = Log.read
 
-    def counting(log: Log, position: int, size: int, launcher: str = "") -> bytes:
-        content = whole(log, position, size, launcher)
+    def counting(log: Log, position: int, size: int) -> bytes:
+        content = whole(log, position, size)
         read.append(len(content))
         return content
 

@@ -25,24 +25,21 @@ class Controller:
 
     def __init__(self, folder: Path) -> None:
         self.responds = True
-        self.log = Log(folder)
+        self.log, self.apart = Log(folder), Log(folder / "apart")
         self.refused: list[float] = []
 
     def json_bytes(self, _method: str, path: str, data: bytes) -> dict[str, Any]:
         """The call for lines of a piece."""
         self.refuse()
-        first, at, instance = path.split("/")[-3:]
+        kind, first, at, instance = path.split("/")[-4:]
         assert instance == INSTANCE
-        if first == "apart":
-            self.log.store_stray(int(at), data, instance[:8])
-            return {"end": int(at) + len(data)}
-        return {"end": self.log.store(int(first), int(at), data)}
+        return {"end": (self.log if kind == "own" else self.apart).store(int(first), int(at), data)}
 
     def json(self, _method: str, path: str) -> dict[str, Any]:
         """The call for the list of the pieces."""
         assert path == "/log/a-run/worker-0"
         self.refuse()
-        return {"pieces": self.log.checks()}
+        return {"pieces": self.log.sizes()}
 
     def refuse(self) -> None:
         """A call while it does not respond."""
@@ -194,8 +191,9 @@ def test_two_machines_that_begin_at_the_same_place_lose_nothing(tmp_path: Path, 
         first.log.write(line(b"later"))
         until(first.ship, "all is sent")
         first.close()
-    texts = [each.text for each in Reader(controller.log).more()]
-    assert texts == ["from elsewhere", "later", "later", *["never sent"] * 30]
+    assert [each.text for each in Reader(controller.log).more()] == ["from elsewhere", "later", "later"]
+    assert controller.apart.printed(STDOUT) == b"never sent\n" * 30
+    assert first.log.pieces() != [0], "what has arrived apart is deleted"
 
 
 def test_only_whole_lines_travel(tmp_path: Path, controller: Controller) -> None:

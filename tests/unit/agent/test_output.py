@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.printing import CHUNKS, Chunk, all_lines, folder, printed, seen, write
 from tfdeploy.agent.record import output as module
 from tfdeploy.agent.record.log_matches import LogMatches
-from tfdeploy.agent.record.output import Log, OutputDiffers, Reader
+from tfdeploy.agent.record.output import DIFFERS, Log, Reader
 from tfdeploy.agent.record.output_lines import (
     MAX_FORM,
     MAX_PART,
@@ -191,23 +191,15 @@ def test_a_copy_is_whole_after_repeated_and_overlapping_parts(parts: list[tuple[
         assert copy.path(0).read_bytes() == data
 
 
-def test_the_same_place_with_other_bytes_is_refused_and_stored_apart(tmp_path: Path) -> None:
-    one, two, three = (encode(Part(float(at), STDOUT, 1, text, True)) for at, text in enumerate((b"1", b"2", b"3")))
+def test_the_same_place_with_other_bytes_is_refused(tmp_path: Path) -> None:
+    one, two = (encode(Part(float(at), STDOUT, 1, text, True)) for at, text in enumerate((b"1", b"2")))
     log = Log(tmp_path)
     log.store(0, 0, one)
     log.store(100, 100, one)
     for first, at in ((0, 0), (0, len(one) - 1), (10, 10), (0, len(one))):
-        with pytest.raises(OutputDiffers):
-            log.store(first, at, two * 3)
-    assert log.store_stray(len(one), two, "abc")
-    assert not log.store_stray(len(one), two, "abc"), "repeated"
-    assert not log.store_stray(len(one) + len(two), three, "abc")
-    assert [line.text for line in Reader(log).more()] == ["1", "1", "2", "3"]
+        assert log.store(first, at, two * 3) == DIFFERS
+    assert [line.text for line in Reader(log).more()] == ["1", "1"]
     assert log.sizes() == {0: len(one), 100: len(one)}
-    for number in range(module.MAX_STRAYS - 1):
-        log.store_stray(0, two, f"{number:x}")
-    with pytest.raises(ValueError, match="too many launchers"):
-        log.store_stray(0, two, "ffff")
 
 
 def test_pieces_arrive_in_any_order_and_may_be_missing(tmp_path: Path) -> None:

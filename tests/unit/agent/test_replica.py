@@ -10,8 +10,9 @@ import pytest
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.record.artifact_store import DRAFT_FOLDER
+from tfdeploy.agent.record.output import MAX_PIECES
 from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, small_file
-from tfdeploy.agent.record.replica import _MOST_PIECES, Replica
+from tfdeploy.agent.record.replica import Replica
 
 LOG = "runs/r/logs/worker-0"
 
@@ -50,12 +51,12 @@ def test_a_list_has_the_content_of_states_alone(tmp_path: Path, name: str) -> No
 
 
 def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
-    files = [RecordFile(f"{LOG}/{number}.log", 1) for number in range(_MOST_PIECES + 40)]
+    files = [RecordFile(f"{LOG}/{number}.log", 1) for number in range(MAX_PIECES + 40)]
     original = Original()
     original.files = {file.name: b"x" for file in files}
     Replica(tmp_path, original.read).update(files)
     copied = sorted(int(path.stem) for path in (tmp_path / LOG).iterdir())
-    assert copied == [*range(40, _MOST_PIECES + 40)]
+    assert copied == [*range(40, MAX_PIECES + 40)]
 
 
 def test_an_update_ends_though_each_reply_has_one_byte(tmp_path: Path) -> None:

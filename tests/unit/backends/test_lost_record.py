@@ -23,6 +23,7 @@ from tfdeploy.errors import BackendError
 
 CLUSTER = cluster_ref()
 SECONDS = 5.0
+LOGS = ["worker-0", "worker-0-left"]
 
 
 @pytest.fixture
@@ -126,6 +127,6 @@ def test_output_that_differs_is_stored_apart_and_a_stranger_adds_nothing(copy: R
     lost_record.add_left(CLUSTER, "worker-0", tmp_path / "left")
     lost_record.add_left(CLUSTER, "worker-9", tmp_path / "left")
     record = RecordCopy(CLUSTER).record
-    lines = [line.text for line in Reader(record.log(SPEC.id, "worker-0")).more()]
-    assert lines == ["step 1", "another", "step 2"]
-    assert record.hostnames(current(record)) == ["worker-0"]
+    lines = {name: [line.text for line in Reader(record.log(SPEC.id, name)).more()] for name in LOGS}
+    assert lines == {"worker-0": ["step 1"], "worker-0-left": ["another", "step 2"]}
+    assert record.hostnames(current(record)) == LOGS

@@ -49,7 +49,7 @@ def small_parts() -> Iterator[None]:
             patch.setattr(module, "PART", PART)
         patch.setattr(output, "PIECE_BYTES", PIECE)
         patch.setattr(output, "MAX_PIECES", 10_000)
-        patch.setattr(replica, "_MOST_PIECES", 10_000)
+        patch.setattr(replica, "MAX_PIECES", 10_000)
         yield
 
 

@@ -21,7 +21,7 @@ from ..launch import workdir
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, record_import
 from ..record.artifact_manifest import load_manifest
-from ..record.output import APART, OutputDiffers
+from ..record.output import DIFFERS, apart
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
@@ -52,6 +52,9 @@ VIEW_SECONDS = 3.0
 
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
+
+_MAX_APART = 8
+"""Of so many launchers of a task that were replaced, the output is stored."""
 
 _WHOLE_RUN = ""
 """In place of a hostname: the state of the run, or of a task that others wait for, is not saved."""
@@ -413,22 +416,32 @@ class Controller:
             self._record.save_other(run)
             self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
 
-    def put_log(self, run_id: str, hostname: str, piece: str, at: int, instance: str, data: bytes) -> int:
-        """Append lines to a piece of a task's output, and return its new end. What differs from the output that is stored (`APART`), or
-        is of a launcher that was replaced, is stored in pieces of its own."""
+    def put_log(self, run_id: str, hostname: str, first: int, at: int, instance: str, data: bytes) -> int:
+        """Append lines to a piece of a task's output, and return its new end; `DIFFERS` for a launcher that was replaced, too."""
         task = self._require(run_id, hostname).tasks.get(hostname)
-        log = self._record.log(run_id, hostname)
-        with suppress(OutputDiffers):
-            if piece != APART and (task is None or instance not in task.fenced):
-                return log.store(int(piece), at, data)
-        if log.store_stray(at, data, instance[:8]):
-            self.note(run_id, [Event(events.OUTPUT_APART, task=hostname)])
-        return at + len(data)
+        if task is not None and instance in task.fenced:
+            return DIFFERS
+        return self._record.log(run_id, hostname).store(first, at, data)
 
-    def pieces(self, run_id: str, hostname: str) -> Dict[str, Tuple[int, str]]:
-        """The pieces of a task's output, as `Log.checks` has them."""
+    def put_log_apart(self, run_id: str, hostname: str, first: int, at: int, instance: str, data: bytes) -> int:
+        """The same for a piece that differs from the task's output.
+
+        Raises:
+            ValueError: too many launchers of the task were replaced.
+        """
         self._require(run_id, hostname)
-        return self._record.log(run_id, hostname).checks()
+        name = apart(hostname, instance)
+        logs = self._record.run_folder(run_id) / "logs"
+        if not (logs / name).exists():
+            if len(list(logs.glob(apart(hostname, "????????")))) >= _MAX_APART:
+                raise ValueError("too many launchers of this task were replaced")
+            self.note(run_id, [Event(events.OUTPUT_APART, task=hostname)])
+        return self._record.log(run_id, name).store(first, at, data)
+
+    def pieces(self, run_id: str, hostname: str) -> Dict[int, int]:
+        """The pieces of a task's output, and their sizes."""
+        self._require(run_id, hostname)
+        return self._record.log(run_id, hostname).sizes()
 
     def _require(self, run_id: str, hostname: str = "") -> RunState:
         """The run. A call is refused for one that the record does not have, or for a task that it never had."""

@@ -27,7 +27,6 @@ from ..launch.parent_death import die_with_parent, yield_to_programs
 from ..launch.process import wait_for_signal, wake_main_thread
 from ..record import record_import
 from ..record.artifact_store import UploadUnknown
-from ..record.output import APART
 from ..record.record import Record, ViewRequest
 from ..record.record_files import Range, read_ranges
 from ..record.record_import import ImportRequest
@@ -114,8 +113,9 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     """What launchers call: reports, output, code, artifacts, and the artifacts of a run that has moved here."""
     log, upload, restore = f"/log/{_RUN}/{_TASK}", f"/artifacts/{_RUN}/{_TASK}", f"/restore/{_RUN}"
 
-    def put_log(body: bytes, run_id: str, hostname: str, piece: str, at: str, instance: str) -> Any:
-        return {"end": controller.put_log(run_id, hostname, piece, int(at), instance, body)}
+    def put_log(body: bytes, run_id: str, hostname: str, kind: str, first: str, at: str, instance: str) -> Any:
+        put = controller.put_log if kind == "own" else controller.put_log_apart
+        return {"end": put(run_id, hostname, int(first), int(at), instance, body)}
 
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
@@ -135,7 +135,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     return [
         AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body, check: _sync(controller, body, check), True),
         call("GET", f"/changes/{_NUMBER}", lambda _, number: controller.wait_for_change(int(number))),
-        call("PUT", f"{log}/([0-9]{{1,18}}|{APART})/{_NUMBER}/([0-9a-f]{{32}})", put_log, MAX_LOG_BODY),
+        call("PUT", f"{log}/(own|apart)/{_NUMBER}/{_NUMBER}/([0-9a-f]{{32}})", put_log, MAX_LOG_BODY),
         call("GET", log, lambda _, run_id, hostname: {"pieces": controller.pieces(run_id, hostname)}),
         call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
         call("PUT", upload, begin_upload, MAX_BODY),

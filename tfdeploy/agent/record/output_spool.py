@@ -78,8 +78,10 @@ class Spool(Log):
         return data[: data.rfind(b"\n") + 1]
 
     def forget_arrived(self) -> None:
-        """Delete the closed pieces that have arrived."""
+        """Delete the pieces that have arrived and are not written to any more."""
         with self._lock:
-            for first in self.pieces()[:-1]:
-                if self.arrived.get(first, 0) >= self.size(first):
+            for first in {*self.pieces()[:-1], *self.apart}:
+                size = self.size(first)
+                if size and self.arrived.get(first, 0) >= size:
+                    self._least = max(self._least, first + size)
                     self.path(first).unlink()

@@ -31,7 +31,7 @@ _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 _FOLDER_NAME = re.compile(_NAME)
 """Of a run or of a task."""
 
-_GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/[0-9]{{1,18}}(\.[0-9a-f]{{1,8}})?\.log)")
+_GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/[0-9]{{1,18}}\.log)")
 _BY_HOSTNAME = ("tasks", "former")
 """In the state of a run: what has a member for each task, or for each one that it had."""
 

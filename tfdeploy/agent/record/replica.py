@@ -24,7 +24,7 @@ from .artifact_manifest import (
     size_of,
 )
 from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
-from .output import MAX_PIECES, MAX_STRAYS, PIECE_BYTES
+from .output import MAX_PIECES, PIECE_BYTES
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
 from .stored_artifact import CLUSTER_LIMIT, RUN_LIMIT
 
@@ -33,9 +33,6 @@ Read = Callable[[Sequence[Range]], Sequence[bytes]]
 
 MAX_FILES = 100_000
 """A copy has at most so many files of the artifacts of one run, of at most `CLUSTER_BYTES`, whatever is listed."""
-
-_MOST_PIECES = MAX_PIECES + MAX_STRAYS
-"""Of the output of a task a copy has the newest pieces, so many, whatever is listed."""
 
 _LEAST_BYTES = 256 << 20
 """So much output is copied by one update before it asks whether its time is over."""
@@ -211,13 +208,13 @@ def _is_possible(file: RecordFile) -> bool:
 
 
 def _newest(files: Iterable[RecordFile]) -> List[RecordFile]:
-    """These files, without the oldest pieces of a task that has too many."""
+    """These files, without the oldest pieces of a task that has too many, whatever is listed."""
     kept: List[RecordFile] = []
     counts: Dict[str, int] = {}
     for file in sorted(files, key=_order, reverse=True):
         folder = file.name.rpartition("/")[0]
         counts[folder] = counts.get(folder, 0) + 1
-        if counts[folder] <= _MOST_PIECES or not file.name.endswith(".log"):
+        if counts[folder] <= MAX_PIECES or not file.name.endswith(".log"):
             kept.append(file)
     return kept
 

@@ -2,17 +2,20 @@
 
 import threading
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional
 from urllib.parse import quote
 
 from ..polling import Backoff, wait_until
-from ..record.output import APART
+from ..record.output import DIFFERS
 from ..record.output_spool import Spool
 from ..record.record_files import PART
 from .rpc import CallError, Client
 
 _GATHER_SECONDS, _SEND_SECONDS = 0.02, 0.2
 """Seconds from a change until it is sent, and from then at least until the next one is."""
+
+_AGAIN = 4096
+"""So many bytes before the controller's end are sent again: it compares them, and they have times."""
 
 _LONGEST_PAUSE = 4.0
 """Seconds between two tries while the controller does not respond."""
@@ -32,33 +35,27 @@ class Shipper:
         """
         self._client, self._instance = client, instance
         self._path = f"/log/{quote(run)}/{quote(hostname)}"
-        stored = self._stored()
-        self.log = Spool(folder / run, {first: size for first, (size, _) in stored.items()})
-        self._compare(stored)
-        self._is_sure = True
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        stored = self._stored()
+        self.log = Spool(folder / run, stored)
+        self._continue_after(stored)
+        self._is_sure = True
         self.log.changed.set()  # an earlier launcher may have left bytes
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _stored(self) -> Dict[int, Tuple[int, str]]:
-        """The pieces that the controller has: their sizes, and hashes of what is in them."""
-        pieces = self._client.json("GET", self._path)["pieces"]
-        return {int(first): (int(size), check) for first, (size, check) in pieces.items()}
+    def _stored(self) -> Dict[int, int]:
+        """The pieces that the controller has, and their sizes."""
+        return {int(first): int(size) for first, size in self._client.json("GET", self._path)["pieces"].items()}
 
-    def _compare(self, stored: Dict[int, Tuple[int, str]]) -> None:
-        """Continue where the pieces of the controller end. A piece of which it has other bytes, as of a launcher on another machine, is
-        sent from its start, and stored apart."""
+    def _continue_after(self, stored: Dict[int, int]) -> None:
+        """Continue where the pieces of the controller end, once it has compared the bytes before that."""
         own = self.log.sizes()
-        differing = [
-            first
-            for first, (size, check) in stored.items()
-            if own.get(first, 0) >= size and self.log.check(first, size) != check
-        ]
-        self.log.apart.update(differing)
-        self.log.arrived = {first: size for first, (size, _) in stored.items()}
-        self.log.arrived.update(dict.fromkeys(differing, 0))
+        same = {first: min(size, own.get(first, 0)) for first, size in stored.items() if first not in self.log.apart}
+        self.log.arrived = {first: max(0, end - _AGAIN) for first, end in same.items()}
+        for first, end in same.items():
+            self._send(first, end)
 
     def _run(self) -> None:
         """Ship what the streams get. Where nothing has changed since the controller had all of it, nothing is done.
@@ -83,7 +80,7 @@ class Shipper:
         with self._lock:
             try:
                 if not self._is_sure:  # it may be another controller, with an older copy
-                    self._compare(self._stored())
+                    self._continue_after(self._stored())
                     self._is_sure = True
                 self._is_sure = all(self._send(first, size) for first, size in self.log.sizes().items())
             except (OSError, CallError, ValueError, KeyError, TypeError):  # no response, or none of a controller
@@ -91,6 +88,8 @@ class Shipper:
             return self._is_sure
 
     def _send(self, first: int, goal: int) -> bool:
+        """Send a piece. One of which the controller has other bytes, as of a launcher on another machine, is sent from its start again,
+        and stored apart."""
         arrived = self.log.arrived
         while arrived.get(first, 0) < goal:
             at = arrived.get(first, 0)
@@ -99,9 +98,12 @@ class Shipper:
                 return False
             if not data:  # the disk is full, or the limit has deleted the piece
                 break
-            piece = APART if first in self.log.apart else first
-            path = f"{self._path}/{piece}/{first + at}/{self._instance}"
-            arrived[first] = self._client.json_bytes("PUT", path, data)["end"] - first
+            kind = "apart" if first in self.log.apart else "own"
+            path = f"{self._path}/{kind}/{first}/{first + at}/{self._instance}"
+            end = self._client.json_bytes("PUT", path, data)["end"]
+            if end == DIFFERS and kind == "own":
+                self.log.apart.add(first)
+            arrived[first] = max(0, end - first)
             if arrived[first] <= at:
                 return False
         self.log.forget_arrived()

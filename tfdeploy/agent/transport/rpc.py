@@ -9,8 +9,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `POST /sync` | launcher | a report; the response is the next order |
 | `GET /restore/RUN`, `GET /restore/RUN/PATH` | launcher | the artifacts of a run in the record, for an empty `train_dir` |
 | `GET /changes/NUMBER` | launcher | responds once orders have changed since this number of changes |
-| `PUT /log/RUN/HOSTNAME/PIECE/AT/INSTANCE` | launcher | lines of a piece of output, or `apart`; the response is its end |
-| `GET /log/RUN/HOSTNAME` | launcher | the pieces of the task's output, their sizes and hashes |
+| `PUT /log/RUN/HOSTNAME/own/FIRST/AT/INSTANCE`, `…/apart/…` | launcher | lines of a piece of output; the response is its end |
+| `GET /log/RUN/HOSTNAME` | launcher | the pieces of the task's output, and their sizes |
 | `PUT /artifacts/RUN/HOSTNAME` | launcher | lists the files that it uploads; the response is how much of each is there |
 | `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256[/SHA256]` | launcher | a part of a file, and after the last one its hash |
 | `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
