@@ -21,9 +21,6 @@ from .base import ClusterRef
 from .controller_calls import ControllerApi
 from .record_copy import RecordCopy
 
-_LEFT = "left"
-"""In place of the instance of a launcher that was stopped."""
-
 
 def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> str:
     """Import the copy on this computer into a controller that has no record, once it responds; a sentence about it. Empty where the
@@ -68,7 +65,7 @@ def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None
     for first, size in source.sizes().items():
         data = source.read(first, size)
         if record.log(run_id, hostname).store(first, first, data) == DIFFERS:
-            record.log(run_id, apart(hostname, _LEFT)).store(first, first, data)
+            record.log(run_id, apart(hostname, "left")).store(first, first, data)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

@@ -188,8 +188,8 @@ class Follower:
         if record.folder == self._record.folder:
             return
         self._record = record
-        for (run, _, hostname), reader in self._readers.items():
-            reader.continue_in(record.log(run, hostname))
+        for (run, begun, hostname), reader in self._readers.items():
+            self._readers[run, begun, hostname] = Reader(record.log(run, hostname), state=reader.state())
 
 
 def read_lines(record: Record, run: str, hostnames: Sequence[str]) -> Iterator[LogLine]:

@@ -23,7 +23,7 @@ from ..run_spec import RunSpec, TaskSpec
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
-from ..transport.log_shipper import Shipper, close_spool
+from ..transport.log_shipper import Shipper
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, log_pump, workdir
 from .dump_sender import DumpSender
@@ -298,7 +298,8 @@ class Launcher:
 
     def _close_spool(self) -> None:
         if self._spool is not None:
-            close_spool(self._spool, _SHIP_SECONDS)
+            wait_until(self._spool.ship, _SHIP_SECONDS, _RETRY_SECONDS)
+            self._spool.close()
             self._lost_bytes += self._spool.log.lost_bytes
             self._spool = None
 

@@ -11,7 +11,7 @@ import time
 from typing import IO
 
 from ..polling import boot_seconds
-from ..record.output_lines import STDERR, STDOUT, Encoder, printed_bytes
+from ..record.output_lines import PART_SECONDS, STDERR, STDOUT, Encoder, printed_bytes
 from ..record.output_spool import Spool
 
 _CHUNK = 256 * 1024
@@ -28,9 +28,6 @@ STORE_SECONDS = 8.0
 
 _COUNT_SECONDS = 60.0
 """While the disk stays full, the count of dropped bytes is published so often."""
-
-_PART_SECONDS = 0.1
-"""How often a line that has not ended is looked at."""
 
 _BOOT = time.time() - boot_seconds()
 
@@ -78,7 +75,7 @@ class Pump:
                 selector.register(pipe, selectors.EVENT_READ, encoder)
             is_waiting = False
             while selector.get_map() and not self._stopping.is_set():
-                ready = selector.select(timeout=_PART_SECONDS if is_waiting else 0.5)
+                ready = selector.select(timeout=PART_SECONDS / 2 if is_waiting else 0.5)
                 for key, _ in ready:
                     data = os.read(key.fd, _CHUNK)
                     if data:

@@ -93,7 +93,7 @@ class Log:
                 return end
             known = self._read(first, at - first, len(data))
             others = self.pieces()
-            following = min((other for other in others if other > first), default=at + len(data))
+            following = self.following(first) or at + len(data)
             before = max((other for other in others if other < first), default=first)
             is_inside = end == first and before + self.size(before) > first
             if known != data[: len(known)] or at + len(data) > following or is_inside:
@@ -133,8 +133,6 @@ class Log:
             self.path(first).unlink(missing_ok=True)
 
     def _read(self, first: int, offset: int, size: int) -> bytes:
-        if offset >= self.size(first):
-            return b""
         try:
             with self.path(first).open("rb") as file:
                 file.seek(offset)
@@ -198,10 +196,6 @@ class Reader:
     def state(self) -> Dict[str, Any]:
         """Where this reader is, as JSON; only after all lines of `more`."""
         return {"position": self._position, "rests": self._joiner.state()}
-
-    def continue_in(self, log: Log) -> None:
-        """Continue at the same offset in this log, a copy in another folder."""
-        self._log = log
 
     def unfinished(self) -> List[Line]:
         """What no newline has ended yet, in each stream."""

@@ -164,70 +164,40 @@ class Joiner:
     """Joins parts to lines, those of each stream."""
 
     def __init__(self, state: Optional[Dict[str, Any]] = None) -> None:
-        self._rests = {pipe: _Rest() for pipe in PIPES}
-        for pipe, (at, attempt, text, omitted) in (state or {}).items():
-            self._rests[int(pipe)] = _Rest(at, attempt, base64.b64decode(text), omitted)
+        self._rests = {
+            int(pipe): Line(at, int(pipe), attempt, base64.b64decode(text), omitted)
+            for pipe, (at, attempt, text, omitted) in (state or {}).items()
+        }
 
     def state(self) -> Dict[str, Any]:
         """What waits for its end, as JSON."""
         return {
             str(pipe): [rest.at, rest.attempt, base64.b64encode(rest.content).decode(), rest.omitted]
             for pipe, rest in self._rests.items()
-            if rest
         }
 
     def add(self, part: Part) -> Iterator[Line]:
         """The lines that end with this part. A line of another attempt has ended, too. The time is that of the last part."""
-        rest = self._rests[part.pipe]
+        rest = self._rests.pop(part.pipe, None)
         if rest and rest.attempt != part.attempt:
-            yield rest.take(part.pipe)
-        rest.add(part)
+            yield rest
+            rest = None
+        line = _joined(rest, part)
         if part.is_end:
-            yield rest.take(part.pipe)
+            yield line
+        elif line.content:
+            self._rests[part.pipe] = line
 
     def unfinished(self) -> List[Line]:
         """What no newline has ended yet."""
-        lines = [
-            Line(rest.at, pipe, rest.attempt, rest.content, rest.omitted) for pipe, rest in self._rests.items() if rest
-        ]
-        return sorted(lines, key=lambda line: line.at)
+        return sorted(self._rests.values(), key=lambda line: line.at)
 
 
-class _Rest:
-    """The beginning of a line that no newline has ended yet. It never holds much more than `MAX_LINE` bytes."""
-
-    def __init__(self, at: float = 0.0, attempt: int = 0, content: bytes = b"", omitted: int = 0) -> None:
-        self.at, self.attempt, self.omitted = at, attempt, omitted
-        self._pieces = [content]
-        self._size = len(content)
-
-    def __bool__(self) -> bool:
-        return self._size > 0
-
-    @property
-    def content(self) -> bytes:
-        """What is held of it."""
-        if len(self._pieces) > 1:
-            self._pieces = [b"".join(self._pieces)]
-        return self._pieces[0]
-
-    def take(self, pipe: int) -> Line:
-        """It has ended; another line begins."""
-        line = Line(self.at, pipe, self.attempt, self.content, self.omitted)
-        self._pieces, self._size, self.omitted = [b""], 0, 0
-        return line
-
-    def add(self, part: Part) -> None:
-        """Add a part. Beyond the limit, what a carriage return has hidden is dropped first, then the end."""
-        self.at, self.attempt = part.at, part.attempt
-        self._pieces.append(part.text)
-        self._size += len(part.text)
-        if self._size <= MAX_LINE:
-            return
-        whole = self.content
-        shown = max(0, whole.rstrip(b"\r").rfind(b"\r"))
-        if shown:
-            whole, self.omitted = whole[shown:], 0
-        self.omitted += max(0, len(whole) - MAX_LINE // 2)
-        self._pieces = [whole[: MAX_LINE // 2]]
-        self._size = len(self._pieces[0])
+def _joined(rest: Optional[Line], part: Part) -> Line:
+    """What is held of a line. Beyond the limit, what a carriage return has hidden is dropped first, then the end."""
+    content, omitted = (rest.content + part.text, rest.omitted) if rest else (part.text, 0)
+    if len(content) > MAX_LINE:
+        shown = max(0, content.rstrip(b"\r").rfind(b"\r"))
+        omitted = (0 if shown else omitted) + max(0, len(content) - shown - MAX_LINE // 2)
+        content = content[shown : shown + MAX_LINE // 2]
+    return Line(part.at, part.pipe, part.attempt, content, omitted)

@@ -23,7 +23,7 @@ MAX_NAME_BYTES, _MAX_PART_BYTES = 1024, 255
 STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
-_SINGLE = ("format", "record_id", "current")
+SINGLE_FILES = ("format", "record_id", "current")
 _NOT_COPIED = ("metrics.json", "artifacts.draft", STATE_FILES[1])
 """In the folder of a run: what observers write again, what has arrived of unfinished uploads, and what a copy makes itself."""
 
@@ -152,7 +152,7 @@ def check_run_state(run_id: str, state: Any) -> None:
 def is_record_file(name: str) -> bool:
     """Whether a record may have a file of this name: nothing else is copied, wherever the list comes from."""
     parts = name.split("/")
-    if name in _SINGLE:
+    if name in SINGLE_FILES:
         return True
     if len(parts) < _RUN_DEPTH or parts[0] != "runs" or not _FOLDER_NAME.fullmatch(parts[1]):
         return False
@@ -182,7 +182,7 @@ def is_artifact(name: str) -> bool:
 
 def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[RecordFile]:
     """The files of a record, those of other runs than `runs` left out. A file that grows has no hash."""
-    names = [name for name in _SINGLE if _is_regular(folder / name)]
+    names = [name for name in SINGLE_FILES if _is_regular(folder / name)]
     for run in _names_in(folder / "runs"):
         for parent, folders, files in os.walk(str(folder / "runs" / run)) if runs is None or run in runs else ():
             folders.sort()

@@ -40,6 +40,7 @@ from .artifact_store import remove_files
 from .record import Record
 from .record_files import (
     PART,
+    SINGLE_FILES,
     STATE_FILES,
     Range,
     RecordFile,
@@ -54,8 +55,6 @@ from .stored_artifact import NOT_COPIED, LeftOut
 
 _FOLDER, _LIST = "import", "list.json"
 """The folder in the record with what has arrived so far."""
-
-_SINGLE_FILES = ("format", "record_id", "current")
 
 _LOCK = threading.Lock()
 """A user who did not wait for the end of an import may begin it again meanwhile."""
@@ -123,7 +122,7 @@ def recover(record: Path) -> None:
         if (whole / "runs").exists():
             shutil.rmtree(str(runs), ignore_errors=True)  # what an emptying has left that was cut off
             (whole / "runs").rename(runs)
-        for path in (whole / name for name in _SINGLE_FILES):
+        for path in (whole / name for name in SINGLE_FILES):
             if path.exists():
                 write_whole(record / path.name, path.read_bytes(), sync=True)
     shutil.rmtree(str(whole), ignore_errors=True)

@@ -57,8 +57,7 @@ class Replica:
             OSError: the copy cannot be written. What has arrived stays.
         """
         growing = sorted(_newest(file for file in files if grows(file.name) and _is_possible(file)), key=_order)
-        lacking = self._lacking(growing)
-        missing = self._append(growing, lacking)
+        missing = self._append(growing)
         for file in files:
             if file.text is not None and is_state(file.name):
                 self._write_text(self._folder / file.name, file.text)
@@ -84,11 +83,11 @@ class Replica:
             if size_of(target) != len(text.encode()) or target.read_bytes() != text.encode():
                 write_whole(target, text, sync=True)
 
-    def _append(self, files: List[RecordFile], lacking: List[Range]) -> List[str]:
+    def _append(self, files: List[RecordFile]) -> List[str]:
         """Append what files have grown by, many in one call; the names of those that are not whole then."""
         gone: Set[str] = set()
+        lacking, moved = self._lacking(files), 0
         before: List[Range] = []
-        moved = 0
         for _ in range(2 * (len(files) + sum(part.size for part in lacking) // PART + 1)):
             if not lacking or lacking == before or (moved >= _LEAST_BYTES and self._is_over()):
                 break
@@ -225,10 +224,9 @@ def _has_hash(path: Path, expected: str, size: int) -> bool:
 
 
 def _order(file: RecordFile) -> Tuple[str, int, str]:
-    """The pieces of a task are copied from the first on."""
+    """The pieces of a task are copied from the first on: the names are numbers."""
     folder, _, last = file.name.rpartition("/")
-    first = last.partition(".")[0]
-    return folder, int(first) if first.isdigit() else 0, last
+    return folder, len(last), last
 
 
 def _is_manifest(name: str) -> bool:

@@ -100,22 +100,18 @@ class RunMetrics:
         if key not in self._matches:
             while len(self._matches) >= _MAX_PATTERN_SETS:
                 del self._matches[next(iter(self._matches))]
-            stored = self._stored_matches(run_id, patterns) if self._stores_matches else {}
-            self._matches[key] = {
-                hostname: LogMatches(self._record.log(run_id, hostname), patterns, state)
-                for hostname, state in stored.items()
-            }
+            self._matches[key] = self._stored_matches(run_id, patterns) if self._stores_matches else {}
         return self._matches[key]
 
-    def _stored_matches(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, Any]:
-        """The states of an earlier process; empty where it had other patterns or another record, or where they are damaged."""
+    def _stored_matches(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
+        """Those of an earlier process; empty where it had other patterns or another record, or where they are damaged."""
         try:
             data = json.loads((self._record.run_folder(run_id) / _MATCHES_FILE).read_bytes())
             if (data["record_id"], data["patterns"]) == (self._record.record_id(), patterns):
-                states: Dict[str, Any] = data["tasks"]
-                for hostname, state in states.items():
-                    LogMatches(self._record.log(run_id, hostname), patterns, state)
-                return states
+                return {
+                    hostname: LogMatches(self._record.log(run_id, hostname), patterns, state)
+                    for hostname, state in data["tasks"].items()
+                }
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
         return {}

@@ -2,10 +2,10 @@
 
 import threading
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Dict
 from urllib.parse import quote
 
-from ..polling import Backoff, wait_until
+from ..polling import Backoff
 from ..record.output import DIFFERS
 from ..record.output_spool import Spool
 from ..record.record_files import PART
@@ -109,19 +109,8 @@ class Shipper:
         self.log.forget_arrived()
         return True
 
-    def finish(self, seconds: float) -> bool:
-        """Send all remaining bytes, with retries for `seconds`, and return whether all have arrived."""
-        return wait_until(self.ship, seconds, _SEND_SECONDS)
-
     def close(self) -> None:
         """Stop sending. A thread that does not end is left behind: the launcher ends."""
         self._closed.set()
         self.log.changed.set()
         self._thread.join(_CLOSE_SECONDS)
-
-
-def close_spool(shipper: Optional[Shipper], seconds: float) -> None:
-    """Send the remaining bytes, and stop."""
-    if shipper is not None:
-        shipper.finish(seconds)
-        shipper.close()
