@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from tests.components.many_launchers import RunningController, running_controller
+from tfdeploy.agent.record.output import Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Encoder
-from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.transport.rpc import Client
 from tfdeploy.backends import controller_calls

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output import Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT, Encoder, Line
-from tfdeploy.agent.record.output_spool import Spool
 
 Chunk = tuple[int, bytes]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..agent.control import reconcile
 from ..agent.launch.program import Program
-from ..agent.record.output import DIFFERS, Log, apart
+from ..agent.record.output import DIFFERS, Log
 from ..agent.record.record import Record
 from ..agent.record.record_files import RecordList
 from ..agent.run_state import RunState
@@ -65,7 +65,7 @@ def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None
     for first, size in source.sizes().items():
         data = source.read(first, size)
         if record.log(run_id, hostname).store(first, first, data) == DIFFERS:
-            record.log(run_id, apart(hostname, "left")).store(first, first, data)
+            record.log_apart(run_id, hostname, "left").store(first, first, data)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

@@ -10,9 +10,8 @@ from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tfdeploy.agent.events import OUTPUT_APART
 from tfdeploy.agent.launch.launcher import Launcher
-from tfdeploy.agent.record.output import DIFFERS
+from tfdeploy.agent.record.output import DIFFERS, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
-from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import PREPARE, LauncherReport
 from tfdeploy.agent.transport.rpc import CallError, CallObsolete, task_token

@@ -10,9 +10,8 @@ import pytest
 from tests.waiting import until
 from tfdeploy.agent.launch import log_pump
 from tfdeploy.agent.launch.log_pump import Pump
-from tfdeploy.agent.record.output import Reader
+from tfdeploy.agent.record.output import Reader, Spool
 from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.output_spool import Spool
 
 LINE = b"x" * 99 + b"\n"
 FORMED = len(LINE) + len("2026-11-28T07:44:37.123456Z stdout F:1 ")

@@ -9,9 +9,8 @@ import pytest
 
 from tests.waiting import until
 from tfdeploy.agent.record import output
-from tfdeploy.agent.record.output import Log, Reader
+from tfdeploy.agent.record.output import Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
-from tfdeploy.agent.record.output_spool import Spool
 from tfdeploy.agent.transport import log_shipper
 from tfdeploy.agent.transport.log_shipper import Shipper
 from tfdeploy.agent.transport.rpc import Client

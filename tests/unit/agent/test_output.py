@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.printing import CHUNKS, Chunk, all_lines, folder, printed, seen, write
 from tfdeploy.agent.record import output as module
 from tfdeploy.agent.record.log_matches import LogMatches
-from tfdeploy.agent.record.output import DIFFERS, Log, Reader
+from tfdeploy.agent.record.output import DIFFERS, Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import (
     MAX_FORM,
     MAX_PART,
@@ -27,7 +27,6 @@ from tfdeploy.agent.record.output_lines import (
     parse,
 )
 from tfdeploy.agent.record.output_lines import printed as printed_in
-from tfdeploy.agent.record.output_spool import Spool
 
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z (stdout|stderr) [FP]:[0-9]+ [^\n]*\n")
 PIECE = 200

@@ -16,12 +16,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from .. import events
 from ..events import Event
-from ..files import write_whole
 from ..launch import workdir
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, record_import
 from ..record.artifact_manifest import load_manifest
-from ..record.output import DIFFERS, apart
+from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
@@ -52,9 +51,6 @@ VIEW_SECONDS = 3.0
 
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
-
-_MAX_APART = 8
-"""Of so many launchers of a task that were replaced, the output is stored."""
 
 _WHOLE_RUN = ""
 """In place of a hostname: the state of the run, or of a task that others wait for, is not saved."""
@@ -416,27 +412,16 @@ class Controller:
             self._record.save_other(run)
             self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
 
-    def put_log(self, run_id: str, hostname: str, first: int, at: int, instance: str, data: bytes) -> int:
-        """Append lines to a piece of a task's output, and return its new end; `DIFFERS` for a launcher that was replaced, too."""
-        task = self._require(run_id, hostname).tasks.get(hostname)
-        if task is not None and instance in task.fenced:
+    def put_log(self, run_id: str, hostname: str, kind: str, first: int, at: int, instance: str, data: bytes) -> int:
+        """Append lines to a piece of a task's output, and return its new end; `DIFFERS` for a launcher that was replaced, too. What
+        differs from it has another `kind` than `own`."""
+        task, log = self._require(run_id, hostname).tasks.get(hostname), self._record.log(run_id, hostname)
+        if kind == "own" and task is not None and instance in task.fenced:
             return DIFFERS
-        return self._record.log(run_id, hostname).store(first, at, data)
-
-    def put_log_apart(self, run_id: str, hostname: str, first: int, at: int, instance: str, data: bytes) -> int:
-        """The same for a piece that differs from the task's output.
-
-        Raises:
-            ValueError: too many launchers of the task were replaced.
-        """
-        self._require(run_id, hostname)
-        name = apart(hostname, instance)
-        logs = self._record.run_folder(run_id) / "logs"
-        if not (logs / name).exists():
-            if len(list(logs.glob(apart(hostname, "????????")))) >= _MAX_APART:
-                raise ValueError("too many launchers of this task were replaced")
-            self.note(run_id, [Event(events.OUTPUT_APART, task=hostname)])
-        return self._record.log(run_id, name).store(first, at, data)
+        if kind != "own":
+            log = self._record.log_apart(run_id, hostname, instance)
+            self.note(run_id, [] if log.pieces() else [Event(events.OUTPUT_APART, task=hostname)])
+        return log.store(first, at, data)
 
     def pieces(self, run_id: str, hostname: str) -> Dict[int, int]:
         """The pieces of a task's output, and their sizes."""
@@ -454,10 +439,6 @@ class Controller:
     def code_path(self, name: str) -> Path:
         """The path of the code archive with this content hash."""
         return self._record.folder / "code" / f"{name}.zip"
-
-    def put_code(self, name: str, data: bytes) -> None:
-        """Store a code archive under its content hash."""
-        write_whole(self.code_path(name), data)
 
     def _now(self) -> float:
         """The time. Where the clock was set, or this process stood still, the state is corrected first."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
+from ..files import write_whole
 from ..launch import workdir
 from ..launch.parent_death import die_with_parent, yield_to_programs
 from ..launch.process import wait_for_signal, wake_main_thread
@@ -114,8 +115,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     log, upload, restore = f"/log/{_RUN}/{_TASK}", f"/artifacts/{_RUN}/{_TASK}", f"/restore/{_RUN}"
 
     def put_log(body: bytes, run_id: str, hostname: str, kind: str, first: str, at: str, instance: str) -> Any:
-        put = controller.put_log if kind == "own" else controller.put_log_apart
-        return {"end": put(run_id, hostname, int(first), int(at), instance, body)}
+        return {"end": controller.put_log(run_id, hostname, kind, int(first), int(at), instance, body)}
 
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
@@ -167,7 +167,9 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("POST", "/files", files),
         call("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
         call("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
-        call("PUT", f"/code/{_ARCHIVE}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
+        call(
+            "PUT", f"/code/{_ARCHIVE}", lambda body, code: write_whole(controller.code_path(code), body), MAX_CODE_BODY
+        ),
         call("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
         call("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
         call("POST", "/dumps", lambda _: controller.dumps.request(), _SHORT),

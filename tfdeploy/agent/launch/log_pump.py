@@ -11,8 +11,8 @@ import time
 from typing import IO
 
 from ..polling import boot_seconds
+from ..record.output import Spool
 from ..record.output_lines import PART_SECONDS, STDERR, STDOUT, Encoder, printed_bytes
-from ..record.output_spool import Spool
 
 _CHUNK = 256 * 1024
 _GATHER_SECONDS = 0.005

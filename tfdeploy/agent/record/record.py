@@ -62,6 +62,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _STATE_FILES = ("run_state.json", "run_state.copy")
 _UPLOAD_PROBLEM = "upload_problem"
 
+_MAX_APART = 8
+"""Of so many launchers of a task that were replaced, the output is stored."""
+
 MAX_RUNS = 50
 """How many runs of a cluster are stored; the oldest are deleted first."""
 
@@ -288,6 +291,17 @@ class Record:
     def log(self, run_id: str, hostname: str) -> Log:
         """A task's output in a run. There is one object for each, because its lock separates the writers."""
         return self._logs.setdefault((run_id, hostname), Log(self.run_folder(run_id) / "logs" / hostname))
+
+    def log_apart(self, run_id: str, hostname: str, instance: str) -> Log:
+        """What differs from a task's output, as of a launcher that was replaced. No task has this name.
+
+        Raises:
+            ValueError: there are too many.
+        """
+        name, logs = f"{hostname}-{instance[:8]}", self.run_folder(run_id) / "logs"
+        if not (logs / name).exists() and len([*logs.glob(f"{hostname}-????????")]) >= _MAX_APART:
+            raise ValueError("too many launchers of this task were replaced")
+        return self.log(run_id, name)
 
     def hostnames(self, run: RunState) -> List[str]:
         """The tasks that the run has or ever had: those of its state, then what else has a log or was removed."""

@@ -56,7 +56,7 @@ class Replica:
         Raises:
             OSError: the copy cannot be written. What has arrived stays.
         """
-        growing = sorted(_newest(file for file in files if grows(file.name) and _is_possible(file)), key=_order)
+        growing = _newest(file for file in files if grows(file.name) and _is_possible(file))
         missing = self._append(growing)
         for file in files:
             if file.text is not None and is_state(file.name):
@@ -207,15 +207,11 @@ def _is_possible(file: RecordFile) -> bool:
 
 
 def _newest(files: Iterable[RecordFile]) -> List[RecordFile]:
-    """These files, without the oldest pieces of a task that has too many, whatever is listed."""
-    kept: List[RecordFile] = []
-    counts: Dict[str, int] = {}
-    for file in sorted(files, key=_order, reverse=True):
-        folder = file.name.rpartition("/")[0]
-        counts[folder] = counts.get(folder, 0) + 1
-        if counts[folder] <= MAX_PIECES or not file.name.endswith(".log"):
-            kept.append(file)
-    return kept
+    """These files in order, without the oldest pieces of a task that has too many, whatever is listed."""
+    folders: Dict[str, List[RecordFile]] = {}
+    for file in sorted(files, key=_order):
+        folders.setdefault(file.name.rpartition("/")[0], []).append(file)
+    return [file for found in folders.values() for file in found[-MAX_PIECES:]]
 
 
 def _has_hash(path: Path, expected: str, size: int) -> bool:

@@ -6,7 +6,8 @@ What was searched is stored in a copy of a record, so that another process conti
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Dict, List, Set
+from pathlib import Path
+from typing import Any, Dict, List, Protocol, Set
 
 from ..control.end_policy import deciding_tasks
 from ..control.until_metrics import LoggedValue
@@ -14,10 +15,8 @@ from ..events import PATTERN_DISABLED, PATTERN_SLOW, Event
 from ..files import write_whole
 from ..run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
 from .log_matches import LogMatches
+from .output import Log
 from .pattern_process import PATTERN_SECONDS
-
-if TYPE_CHECKING:
-    from .record import Record
 
 _MATCHES_FILE = "metrics.json"
 """In a copy: how far the metrics were read."""
@@ -29,10 +28,23 @@ _MAX_SLOW_TASKS = 3
 """A pattern that takes too long in the output of so many tasks is not tried for the others: they could be a thousand."""
 
 
+class Source(Protocol):
+    """A record, whose output is searched."""
+
+    def log(self, run_id: str, hostname: str) -> Log:
+        """A task's output in a run."""
+
+    def run_folder(self, run_id: str) -> Path:
+        """The folder of one run."""
+
+    def record_id(self) -> str:
+        """The identity of the record."""
+
+
 class RunMetrics:
     """The metrics of the runs of one record, and how far their output was searched."""
 
-    def __init__(self, record: "Record", stores_matches: bool) -> None:
+    def __init__(self, record: Source, stores_matches: bool) -> None:
         self._record, self._stores_matches = record, stores_matches
         self._matches: Dict[str, Dict[str, LogMatches]] = {}
 

@@ -6,8 +6,7 @@ from typing import Dict
 from urllib.parse import quote
 
 from ..polling import Backoff
-from ..record.output import DIFFERS
-from ..record.output_spool import Spool
+from ..record.output import DIFFERS, Spool
 from ..record.record_files import PART
 from .rpc import CallError, Client
 
