@@ -1,7 +1,9 @@
 """The durable account of a cluster's runs."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from tests.unit.printing import write
 from tests.unit.simulation import World
+from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import (
@@ -148,9 +151,18 @@ def test_a_record_of_another_format_is_refused(record: Record, version: str) -> 
     record.save(World(workers=1).job)
     assert Record(record.folder).is_readable()
     (record.folder / "format").write_text(version)
+    (record.folder / "import/whole").mkdir(parents=True)
+    before = {path: path.stat().st_mtime_ns for path in record.folder.rglob("*")}
     assert not Record(record.folder).is_readable()
-    with pytest.raises(RecordFormatError, match=rf"format {version}, and this version reads 4"):
-        Record(record.folder).current()
+    calls: list[Callable[[Record], object]] = [
+        Controller,
+        Record.current,
+        partial(Record.save, run=World(workers=1).job),
+    ]
+    for call in calls:
+        with pytest.raises(RecordFormatError, match=rf"format {version}, and this version reads 4"):
+            call(Record(record.folder))
+    assert {path: path.stat().st_mtime_ns for path in record.folder.rglob("*")} == before, "it is not touched"
 
 
 def test_a_record_from_before_there_was_a_format_is_refused(record: Record) -> None:

@@ -75,6 +75,7 @@ class Controller:
     """The one place where a run's course is decided. Its methods are the calls of `rpc`."""
 
     def __init__(self, record: Record, train_mode: int = 0, clock: Optional[Clock] = None) -> None:
+        record.check_format()
         record_import.recover(record.folder)
         self._record = record
         self._train_mode = train_mode
