@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2162,
     "tfdeploy/plan": 1798,
-    "tfdeploy/agent": 11351,
+    "tfdeploy/agent": 11355,
     "tfdeploy/backends": 3336,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48863, 316
+PACKAGE_LINES, PACKAGE_MODULES = 48867, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

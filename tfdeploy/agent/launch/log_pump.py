@@ -8,6 +8,7 @@ import os
 import selectors
 import threading
 import time
+from functools import cache
 from typing import IO
 
 from ..polling import boot_seconds
@@ -29,12 +30,15 @@ STORE_SECONDS = 8.0
 _COUNT_SECONDS = 60.0
 """While the disk stays full, the count of dropped bytes is published so often."""
 
-_BOOT = time.time() - boot_seconds()
+
+@cache
+def _boot() -> float:
+    return time.time() - boot_seconds()
 
 
 def now() -> float:
     """The time of a line, in seconds since 1970. Within a launcher it never steps."""
-    return _BOOT + boot_seconds()
+    return _boot() + boot_seconds()
 
 
 class Pump:
