@@ -8,7 +8,7 @@ import os
 import selectors
 import threading
 import time
-from functools import cache
+from functools import lru_cache
 from typing import IO
 
 from ..polling import boot_seconds
@@ -31,7 +31,7 @@ _COUNT_SECONDS = 60.0
 """While the disk stays full, the count of dropped bytes is published so often."""
 
 
-@cache
+@lru_cache(maxsize=None)
 def _boot() -> float:
     return time.time() - boot_seconds()
 
