@@ -221,7 +221,7 @@ def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing
         with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
             for number, piece in enumerate(pieces):
                 together.wait()
-                path = f"/log/{run.spec.id}/worker-0/0/{number * len(piece)}/{'0' * 32}"
+                path = f"/log/{run.spec.id}/worker-0/own/0/{number * len(piece)}/{'0' * 32}"
                 controller.call("PUT", path, piece)
 
     with ThreadPoolExecutor(4) as senders:
