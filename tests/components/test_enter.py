@@ -9,7 +9,7 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.verbs import ECHO, talk
-from tfdeploy.agent.launch.ports import PortReservations
+from tfdeploy.agent.system.ports import PortReservations
 
 HELD_BYTES = 50_000_000
 SERVES = f"from steps import begin\n{ECHO}\nserve(listens=begin)"

@@ -22,7 +22,7 @@ def main() -> int:
 
 def _run(verb: str, rest: "list[str]") -> int:
     if verb == "lead":
-        from .launch.parent_death import lead
+        from .system.parent_death import lead
 
         lead(rest[0], rest[1:])
     elif verb == "launch":

@@ -12,7 +12,8 @@ from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
-from ..agent.transport.rpc import PROTOCOL, CallError
+from ..agent.sync import PROTOCOL
+from ..agent.transport.rpc import CallError
 from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable
 from ..paths import output_files

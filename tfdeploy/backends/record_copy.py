@@ -12,13 +12,14 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from ..agent.launch.workdir import IsLocked, locked
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.record import Record, RecordView, ViewRequest
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
 from ..agent.run_state import RunState
-from ..agent.transport.rpc import PROTOCOL, CallError
+from ..agent.sync import PROTOCOL
+from ..agent.system.locks import IsLocked, locked
+from ..agent.transport.rpc import CallError
 from ..errors import DISK_FULL, BackendError, Forbidden, Unreachable, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds

@@ -13,7 +13,6 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.files import write_whole
-from tfdeploy.agent.launch.workdir import RunRefused
 from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
@@ -21,6 +20,7 @@ from tfdeploy.agent.record.artifact_manifest import (
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_import import ImportRequest
+from tfdeploy.agent.record.run_folders import RunRefused
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.agent.run_state import MOVED, STOPPED, RunResult
 

@@ -11,10 +11,10 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
-from tfdeploy.agent.control import order_changes
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.order_changes import ChangeWatch
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.transport import change_watch
+from tfdeploy.agent.transport.change_watch import ChangeWatch
 from tfdeploy.agent.transport.rpc import CallError, Client
 
 
@@ -179,10 +179,10 @@ def test_a_refusal_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         pauses.append(seconds)
         goes_on.wait()
 
-    monkeypatch.setattr(order_changes, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(change_watch, "time", SimpleNamespace(sleep=sleep))
     calls = Calls(CallError("404 unknown call"))
     watch = ChangeWatch(lambda: cast(Client, calls), lambda: None)
     watch.note_contact()
     until(lambda: pauses, "it waits")
-    assert (calls.made, pauses) == (["GET /changes/0"], [order_changes._REFUSED_SECONDS])
+    assert (calls.made, pauses) == (["GET /changes/0"], [change_watch._REFUSED_SECONDS])
     goes_on.set()

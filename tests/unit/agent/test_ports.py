@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tfdeploy.agent.launch.ports import MAX_HELD, PORTS, Port, PortReservations, PortTaken
+from tfdeploy.agent.system.ports import MAX_HELD, PORTS, Port, PortReservations, PortTaken
 
 
 @pytest.fixture

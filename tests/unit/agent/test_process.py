@@ -17,6 +17,7 @@ from tfdeploy.agent.launch import process as module
 from tfdeploy.agent.launch.process import Child, boot_id, kill_leftovers
 from tfdeploy.agent.launch.processes import CLUSTER_MARK, MARK
 from tfdeploy.agent.run_state import Ended
+from tfdeploy.agent.system.signals import signal_name
 from tfdeploy.backends.zipapp import application
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -192,6 +193,6 @@ def test_each_signal_that_ends_a_program_has_a_name(tmp_path: Path, number: int,
 
 
 def test_every_signal_has_a_name() -> None:
-    names = [module.signal_name(number) for number in range(1, 65)]
+    names = [signal_name(number) for number in range(1, 65)]
     assert all(name.startswith("SIG") for name in names)
     assert len({*names}) == 64

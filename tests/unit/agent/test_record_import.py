@@ -12,7 +12,6 @@ import pytest
 from tests.unit.agent.imported import SPEC, checkpoint, recorded, run_state, sent
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.launch.workdir import RunRefused
 from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
@@ -25,6 +24,7 @@ from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
 from tfdeploy.agent.record.replica import pack
+from tfdeploy.agent.record.run_folders import RunRefused
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
 from tfdeploy.agent.sync import NOTHING, LauncherReport

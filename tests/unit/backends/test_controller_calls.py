@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.transport.rpc import PROTOCOL, CallError
+from tfdeploy.agent.sync import PROTOCOL
+from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.record_copy import RecordCopy

@@ -16,7 +16,7 @@ from tfdeploy.backends.record_copy import RecordCopy, RecordCopyBusy
 
 HOLDS = """
 import sys
-from tfdeploy.agent.launch.workdir import Path, locked
+from tfdeploy.agent.system.locks import Path, locked
 with locked(Path(sys.argv[1])):
     print(flush=True)
     input()

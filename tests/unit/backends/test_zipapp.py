@@ -53,7 +53,7 @@ print(json.dumps(names))
     ("modules", "not_loaded"),
     [
         # Each start of a program waits for this.
-        (["main", "launch.parent_death"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
+        (["main", "system.parent_death"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
         # A controller has a record, and the end of a run has artifacts.
         (
             ["main", "launch.launcher"],

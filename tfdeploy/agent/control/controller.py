@@ -16,17 +16,17 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from .. import events
 from ..events import Event
-from ..launch import workdir
-from ..launch.ports import PortReservations
 from ..record import artifact_restore, record_import
 from ..record.artifact_manifest import load_manifest
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
+from ..record.run_folders import train_dir
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
+from ..system.ports import PortReservations
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .clock import Clock
 from .dumps import Dumps
@@ -110,7 +110,7 @@ class Controller:
             now = self._now()
             before = self._run or self._record.current()
             spec = move.claim_train_dir(self._record, spec, self._train_mode)
-            spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
+            spec = replace(spec, train_dir=train_dir(self._record, spec, self._train_mode))
             happened: List[Event] = []
             if self._run is None or self._run.spec.id != spec.id:
                 self._save(now)

@@ -23,29 +23,21 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..files import write_whole
-from ..launch import workdir
-from ..launch.parent_death import die_with_parent, yield_to_programs
-from ..launch.process import wait_for_signal, wake_main_thread
 from ..record import record_import
 from ..record.artifact_store import UploadUnknown
 from ..record.record import Record, ViewRequest
 from ..record.record_files import Range, read_ranges
 from ..record.record_import import ImportRequest
 from ..record.replica import pack
+from ..record.run_folders import RunRefused
 from ..run_spec import RunSpec
-from ..sync import LauncherReport
+from ..sync import PROTOCOL, LauncherReport
+from ..system.locks import locked
+from ..system.parent_death import die_with_parent, yield_to_programs
+from ..system.signals import wait_for_signal, wake_main_thread
 from ..task_dump import MAX_BYTES
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
-from ..transport.rpc import (
-    GONE,
-    INTERRUPTED_CODE,
-    PROTOCOL,
-    TOKEN_HEADER,
-    UNIX,
-    hostname_of,
-    socket_path,
-    task_token,
-)
+from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
 from .clock import Clock
 from .controller import Controller, TaskUnknown
 from .step_watch import StepWatch
@@ -328,7 +320,7 @@ def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
         return Reply(GONE if error.is_final else 409, str(error).encode())
     except UploadRefused as error:
         return Reply(GONE, str(error).encode())
-    except (workdir.RunRefused, UploadUnknown) as error:
+    except (RunRefused, UploadUnknown) as error:
         return Reply(409, str(error).encode())
     except OSError as error:
         return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())
@@ -418,7 +410,7 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
     """
     die_with_parent(signal.SIGTERM, os.getppid())
     yield_to_programs()
-    with workdir.locked(folder):
+    with locked(folder):
         clock = Clock()
         controller = Controller(Record(folder), train_mode, clock)
         server = Server(address, token, controller)

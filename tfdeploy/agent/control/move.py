@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from ..launch.workdir import RunRefused, claimed_folder
 from ..record.record import Record
+from ..record.run_folders import RunRefused, claimed_folder
 from ..run_spec import RunSpec
 from ..run_state import (
     FAILED,
@@ -71,7 +71,7 @@ def _begin_again(task: TaskState) -> None:
 
 def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
     """The specification, with the run that has the artifacts for an empty `train_dir`. A run that has arrived here, or that
-    this one resumes, gets its folder here first: `workdir.train_dir` returns what the record has.
+    this one resumes, gets its folder here first: `run_folders.train_dir` returns what the record has.
 
     Raises:
         RunRefused: the folder cannot be created.

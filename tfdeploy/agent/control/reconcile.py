@@ -9,6 +9,7 @@ from typing import List, Optional
 
 from .. import events, sync
 from ..events import Event
+from ..model.restart_delay import MAX_BACKOFF
 from ..run_spec import RestartPolicy, RunSpec, TaskSpec
 from ..run_state import (
     AT_BUDGET,
@@ -41,7 +42,7 @@ from .end_policy import (
     over_budget,
     spent,
 )
-from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, stop_task
+from .restart_policy import apply_exit, apply_loss, apply_start, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, starting_services, startup_timeout
 from .until_metrics import until_result
 

@@ -1,11 +1,10 @@
 """What the end of a task's program means for the task: a restart with back-off, or its final state. Pure."""
 
 from dataclasses import replace
-from typing import List, Optional
 
 from .. import events, sync
 from ..events import Event
-from ..run_spec import RestartPolicy
+from ..model.restart_delay import MAX_BACKOFF, restart_delay
 from ..run_state import (
     AT_BUDGET,
     AT_TIME_LIMIT,
@@ -29,24 +28,10 @@ from ..run_state import (
 )
 from .end_policy import may_restart
 
-MAX_BACKOFF = 300.0
-"""The back-off doubles with each restart, up to this many seconds."""
-
 EXTERNAL_SIGNAL = "its launcher was stopped by a signal, not by its controller"
-
-_MAX_DOUBLINGS = 60
 
 STEADY_SECONDS = 300.0
 """A launcher that is lost after its program has run this long is the first in a row."""
-
-
-def restart_delay(policy: RestartPolicy, failures: int, exit_: Ended) -> Optional[float]:
-    """Seconds from this end of a program to its next start, after so many failures before; None where the policy does not start it
-    again. Controller and launchers decide by it."""
-    if exit_.state == SUCCEEDED or failures >= policy.maximum or not _is_retried(policy.on, exit_):
-        return None
-    doubled = policy.backoff * 2.0 ** min(failures, _MAX_DOUBLINGS)
-    return min(doubled, max(MAX_BACKOFF, policy.backoff))
 
 
 def ended_at(report: Ended, now: float) -> float:
@@ -108,19 +93,6 @@ def apply_loss(task: TaskState, now: float) -> None:
     task.losses = 1 if now - task.since >= STEADY_SECONDS else task.losses + 1
     if task.losses > 1:
         task.not_before = now + min(2.0 ** (task.losses - 2), MAX_BACKOFF)
-
-
-def _is_retried(kinds: List[str], exit_: Ended) -> bool:
-    """Whether a policy's `on` includes this end."""
-
-    def match(kind: str) -> bool:
-        if kind in ("any", "oom", "signal"):
-            by_signal = bool(exit_.signal) and not exit_.out_of_memory
-            return {"any": True, "oom": exit_.out_of_memory, "signal": by_signal}[kind]
-        low, _, high = kind.partition("-")
-        return int(low) <= exit_.code <= int(high or low)
-
-    return any(match(kind) for kind in kinds)
 
 
 def stop_task(task: TaskState, result: RunResult, now: float) -> None:

@@ -10,7 +10,7 @@ import termios
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from .parent_death import NOT_FOUND
+from ..system.parent_death import NOT_FOUND
 from .process import start_time
 from .processes import MARK
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Optional
 
-from ..control.restart_policy import restart_delay
+from ..model.restart_delay import restart_delay
 from ..polling import boot_seconds
 from ..sync import NOTHING, RUN, Order
 from .program import Program

@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Optional
 
 from .. import sync, task_command
-from ..control.order_changes import CALL_SECONDS, ChangeWatch
 from ..polling import Backoff, boot_seconds, wait_until
 from ..record.output_lines import STDERR, Part, encode
 from ..run_spec import RunSpec, TaskSpec
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order
+from ..system.locks import locked
+from ..system.parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
+from ..system.ports import Port, PortTaken, is_listening
+from ..system.signals import wait_for_signal, wake_main_thread
 from ..task_command import TaskAddress
+from ..transport.change_watch import CALL_SECONDS, ChangeWatch
 from ..transport.log_shipper import Shipper
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, log_pump, workdir
 from .dump_sender import DumpSender
 from .last_order import LastOrder
-from .parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
-from .ports import Port, PortTaken, is_listening
-from .process import kill_leftovers, wait_for_signal, wake_main_thread
+from .process import kill_leftovers
 from .program import Program
 from .uploads import Uploads
 
@@ -372,6 +374,6 @@ def launch(text: str) -> int:
         settings = TaskSettings.from_dict(json.loads(Path(text).read_text()))
     if docker_env.notice():
         return INTERRUPTED_CODE  # the launcher before this one has reported it
-    with workdir.locked(Path(settings.folder)):
+    with locked(Path(settings.folder)):
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_WAKING, signal.SIGALRM})
         return Launcher(settings).run()

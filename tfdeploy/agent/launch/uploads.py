@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Callable, Optional
 
 from ..polling import Backoff, boot_seconds
 from ..sync import UploadRequest
+from ..system.signals import wake_main_thread
 from ..transport.rpc import CallError, CallObsolete, Client
-from .process import wake_main_thread
 
 if TYPE_CHECKING:
     from .artifact_sender import ArtifactSender  # most launchers upload nothing, and it takes long to load

@@ -27,7 +27,7 @@ from ..events import RECORD_DAMAGED, Event
 from ..files import write_whole
 from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, RunState
-from ..transport.rpc import PROTOCOL
+from ..sync import PROTOCOL
 from . import event_log
 from .output import Log
 from .stored_artifact import LeftOut, StoredArtifact

@@ -26,7 +26,6 @@ from ..control import move
 from ..events import Event
 from ..files import sha256_of, write_whole
 from ..json_data import JsonData
-from ..launch.workdir import RunRefused
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -51,6 +50,7 @@ from .record_files import (
     read_ranges,
 )
 from .replica import divide, pack, unpack
+from .run_folders import RunRefused
 from .stored_artifact import NOT_COPIED, LeftOut
 
 _FOLDER, _LIST = "import", "list.json"

@@ -72,10 +72,6 @@ def hostname_of(task_token: str) -> str:
     return task_token.rpartition(":")[0]
 
 
-PROTOCOL = 3
-"""The version of these calls, which views and copies contain."""
-
-
 class CallError(Exception):
     """The controller returned an error."""
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from ...agent.launch.workdir import recorded_folder
 from ...agent.record.record import Record
+from ...agent.record.run_folders import recorded_folder
 from ...agent.settings import Limits, TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder

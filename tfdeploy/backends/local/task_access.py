@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 
 from ...agent.launch.exec import program_context
-from ...agent.launch.parent_death import NOT_FOUND
 from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
+from ...agent.system.parent_death import NOT_FOUND
 from ...agent.transport.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from ...agent.launch.ports import is_bindable
 from ...agent.launch.workdir import inherited
 from ...agent.record.record import Record
 from ...agent.run_state import TENSORBOARD, RunState
+from ...agent.system.ports import is_bindable
 from ...errors import SpecError
 from ...plan.plan import Plan
 from ...plan.scheduler import Machine

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...agent.launch.parent_death import NOT_FOUND
+from ...agent.system.parent_death import NOT_FOUND
 from ...paths import make_private, runtime_root
 from ..common import print_message
 from . import terminal_relay

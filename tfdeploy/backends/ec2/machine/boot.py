@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
 
 from ....agent.files import write_whole
-from ....agent.launch.workdir import locked
 from ....agent.polling import wait_until
+from ....agent.system.locks import locked
 from ....errors import BackendError, Unreachable
 from ....paths import make_private, read_json
 from ...base import ClusterRef

@@ -1,0 +1,1 @@
+"""What a process needs of its machine: files, locks, ports, signals, processes."""
