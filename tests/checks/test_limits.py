@@ -13,15 +13,15 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2162,
     "tfdeploy/plan": 1798,
-    "tfdeploy/agent": 11355,
-    "tfdeploy/backends": 3336,
+    "tfdeploy/agent": 11382,
+    "tfdeploy/backends": 3338,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2971,
     "tfdeploy/backends/ec2": 6894,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6488,
-    "tests": 78310,
+    "tests": 78313,
     "bench": 4800,
     "docs": 6622,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48867, 316
+PACKAGE_LINES, PACKAGE_MODULES = 48896, 323
 
 DENSITY = {
     "mean length of a function": 8.6,
