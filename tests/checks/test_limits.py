@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2162,
     "tfdeploy/plan": 1798,
-    "tfdeploy/agent": 11382,
+    "tfdeploy/agent": 11278,
     "tfdeploy/backends": 3338,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3932,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6894,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6488,
-    "tests": 78313,
+    "tests": 78265,
     "bench": 4800,
     "docs": 6622,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48896, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48792, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

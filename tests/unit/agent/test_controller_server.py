@@ -110,7 +110,7 @@ def test_a_report_whose_launcher_has_hung_up_is_ignored(served: Served, monkeypa
     server, caller, continued, done = served.server, served.server.caller, threading.Event(), threading.Event()
     seen: list[str] = []
     monkeypatch.setattr(server, "caller", lambda shown: caller(shown) if continued.wait(10) else None)
-    monkeypatch.setattr(server.connections, "forget", lambda _: done.set())
+    monkeypatch.setattr(server, "shutdown_request", lambda _: done.set())
     monkeypatch.setattr(served.controller, "sync_json", lambda report: seen.append(report.hostname))
     body = json.dumps(REPORT)
     with socket.create_connection(("127.0.0.1", served.port), 5) as connection:

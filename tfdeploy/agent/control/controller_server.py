@@ -5,7 +5,6 @@ only for its own task.
 """
 
 import hmac
-import io
 import json
 import os
 import re
@@ -36,7 +35,6 @@ from ..system.locks import locked
 from ..system.parent_death import die_with_parent, yield_to_programs
 from ..system.signals import wait_for_signal, wake_main_thread
 from ..task_dump import MAX_BYTES
-from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
 from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
 from .clock import Clock
 from .controller import Controller, TaskUnknown
@@ -58,6 +56,12 @@ _SHORT = 1024
 
 _DRAINED = 64 * 1024
 """A refused body is read up to this length, so that the caller sees the response."""
+
+MAX_CONNECTIONS = 4096
+"""Three for each of 1,000 tasks, and some for users."""
+
+FIRST_SECONDS, IDLE_SECONDS = 10.0, 120.0
+"""How long a connection may be silent before it has shown a token, and after that."""
 
 LAUNCHER, ADMIN = "launcher", "administrator"
 
@@ -202,13 +206,7 @@ def _ranges(record: Record, record_id: str, ranges: List[List[Any]]) -> bytes:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
-    is_stranger = True
-
-    def setup(self) -> None:
-        super().setup()
-        self.rfile.close()
-        self._reader = TimedReader(self.connection, STRANGER_SECONDS)
-        self.rfile = io.BufferedReader(self._reader)
+    timeout = FIRST_SECONDS
 
     def _respond(self) -> None:
         reply = self._reply()
@@ -229,14 +227,13 @@ class _Handler(BaseHTTPRequestHandler):
         server = cast("Server", self.server)
         length = _length(self.headers.get_all("Content-Length") or [], self.headers.get("Transfer-Encoding"))
         caller = server.caller(self.headers.get(TOKEN_HEADER) or "")
-        has_place = caller is None or self._is_welcome(server)
+        if caller is not None:
+            self.connection.settimeout(IDLE_SECONDS)
         route, names, task = server.find(self.command, self.path)
         if length is None:
             return self._refuse(Reply(400, b"the Content-Length is missing or wrong"), 0)
         if caller is None:
             return self._refuse(Reply(403, b"the cluster's token is missing or wrong"), length)
-        if not has_place:
-            return self._refuse(Reply(503, b"there are too many connections"), length)
         if route is None:
             return self._refuse(Reply(404, f"unknown call: {self.command} {self.path}".encode()), length)
         refusal = _refusal(server, caller, route, task, length)
@@ -259,13 +256,6 @@ class _Handler(BaseHTTPRequestHandler):
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
         return bool(poll.poll(0))
-
-    def _is_welcome(self, server: "Server") -> bool:
-        """Whether there is a place for this connection, once it has shown a token."""
-        if self.is_stranger and server.connections.welcome(self.connection):
-            self.is_stranger = False
-            self._reader.welcome()
-        return not self.is_stranger
 
     def _refuse(self, reply: Reply, length: int) -> Reply:
         """Refuse a call, and close the connection; the body is not read further than the caller needs to see why."""
@@ -343,7 +333,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             (route, re.compile(route.path))
             for route in [*_routes_of_launchers(controller), *_routes_of_users(controller)]
         ]
-        self.connections = Connections()
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         if address.startswith(UNIX):
             self.address_family = socket.AF_UNIX
             with socket_path(address[len(UNIX) :]) as path:
@@ -383,20 +373,20 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in another thread; refuse it where there are too many."""
-        if not self.connections.admit(request):
+        if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # the machine has no thread left for it
-            self.connections.forget(request)
+            self._places.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.connections.forget(request)
+            self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that closes its connection early is not an error."""
