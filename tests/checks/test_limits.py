@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6894,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6488,
-    "tests": 78265,
+    "tests": 78299,
     "bench": 4800,
     "docs": 6622,
     "tools": 12590,

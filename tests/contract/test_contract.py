@@ -17,6 +17,8 @@ from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.record.output import Log
+from tfdeploy.agent.record.output_lines import STDERR, STDOUT, printed
 from tfdeploy.agent.task_dump import TaskDump
 
 TOLD = """\
@@ -54,6 +56,23 @@ import os, time
 eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
 time.sleep(60)
 """
+PRINTS = """\
+import os
+def put(pipe, data):
+    while data:
+        data = data[os.write(pipe, data) :]
+for number in range(100):
+    put(1 + number % 2, b"%d of %d\\r" % (number, 100) * (number % 3) + b"\\n" * (number % 5))
+put(1, bytes(range(256)) * 300)
+put(2, b"\\xff\\xc3\\n\\0" * 10_000)
+put(1, b"x" * 5_000_000)
+"""
+"""A program whose output has all bytes, parts of lines of both streams by turns, a line of 5 MB, and no newline at the end."""
+
+STDOUT_BYTES, STDERR_BYTES = (
+    b"".join(b"%d of 100\r" % number * (number % 3) + b"\n" * (number % 5) for number in range(first, 100, 2)) + rest
+    for first, rest in ((0, bytes(range(256)) * 300 + b"x" * 5_000_000), (1, b"\xff\xc3\n\0" * 10_000))
+)
 AGREES = """\
 import faulthandler, os, signal
 faulthandler.register(signal.SIGUSR2, open(os.environ["TFDEPLOY_STACKS"], "w"))
@@ -321,6 +340,21 @@ def assert_dumps(project: Project, line: int) -> None:
     assert set(project.counts().values()) == {1}
 
 
-def test_destroy_leaves_nothing(project: Project) -> None:
+def outputs_in_bucket(project: Ec2Project) -> list[bytes]:
+    """What S3 has of each run's output of worker-0, its objects joined in their order."""
+    pieces: dict[str, dict[tuple[int, int], bytes]] = {}
+    for name, content in project.stored().items():
+        if found := re.search(r"runs/([^/]+)/logs/worker-0/(\d+)\.log(?:@(\d+))?$", name):
+            pieces.setdefault(found[1], {})[int(found[2]), int(found[3] or 0)] = content
+    return [b"".join(part for _, part in sorted(parts.items())) for parts in pieces.values()]
+
+
+def test_destroy_leaves_nothing_but_a_record_with_every_byte(project: Project) -> None:
+    project.write(f'{JOB}, run_id="bytes"', PRINTS)
     project.up()
     project.destroy()
+    folders = [path for path in (project.folder / "state").rglob("logs/worker-0") if "retained" in path.parts]
+    assert (STDOUT_BYTES, STDERR_BYTES) in [(log.printed(STDOUT), log.printed(STDERR)) for log in map(Log, folders)]
+    if isinstance(project, Ec2Project):
+        outputs = outputs_in_bucket(project)
+        assert (STDOUT_BYTES, STDERR_BYTES) in [tuple(printed(it, pipe) for pipe in (STDOUT, STDERR)) for it in outputs]
