@@ -11,7 +11,6 @@ import pytest
 from tests.cli.browser import Browser, Tab
 from tests.cli.made_up import content
 from tests.waiting import until
-from tfdeploy.cli import report_server
 from tfdeploy.cli.report_server import serve
 from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.report.html.document import page, policy
@@ -97,13 +96,6 @@ def test_a_look_that_fails_is_told_in_a_sentence(url: str, cluster: Cluster) -> 
     cluster.error = KeyError("<b>")
     status, text, _ = answer(url, "/")
     assert (status, "internal error: KeyError: &#x27;&lt;b&gt;&#x27;" in text) == (503, True)
-
-
-def test_readers_share_a_look(url: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_server, "_FRESH_SECONDS", 60.0)
-    for _ in range(3):
-        answer(url, "/")
-    assert cluster.looks == 1
 
 
 def test_a_port_that_is_taken_is_told(cluster: Cluster) -> None:

@@ -6,7 +6,6 @@ Every user of this computer can connect to it. The path of the page is a token, 
 import contextlib
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,9 +14,6 @@ from ..report.html.document import policy, whole_page
 from ..report.html.markup import element
 
 _LOOPBACK = "127.0.0.1"
-_FRESH_SECONDS = 2.0
-"""Requests within this time share one page."""
-
 _HEADERS = {
     "Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -56,17 +52,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, port: int, make: Callable[[], str]) -> None:
         super().__init__((_LOOPBACK, port), _Handler)
         self.token = secrets.token_urlsafe(24)
-        self._make = make
-        self._lock = threading.Lock()
-        self._page, self._made_at = "", float("-inf")
-
-    def page(self) -> str:
-        """The page of now or of a moment ago; one is made at a time."""
-        with self._lock:
-            if time.monotonic() > self._made_at + _FRESH_SECONDS:
-                self._page = self._make()
-                self._made_at = time.monotonic()
-            return self._page
+        self.make = make
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that has disconnected is not an error."""
@@ -83,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, "not found: use the whole URL that `tfdeploy report --serve` has printed")
             return
         try:
-            status, text = 200, self.server.page()
+            status, text = 200, self.server.make()
         except Exception as error:  # one failed snapshot must not end the server
             known = isinstance(error, TfdeployError)
             reason = str(error) if known else f"internal error: {type(error).__name__}: {error}"
