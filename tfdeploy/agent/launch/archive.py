@@ -12,16 +12,16 @@ import sys
 import tarfile
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, List, Optional, Tuple
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
 
 from ..json_data import JsonData
 from .exec import program_context
 
-BEGIN, CONTENT, END = "begin", "content", "end"
-"""The names of members."""
+BEGIN, CONTENT, END = "begin", Path("content"), "end"
+"""The names of members; those of files and folders begin with `content`."""
 
 WORK, TRAIN_DIR, ABSOLUTE = "work", "train_dir", "absolute"
 """Where a path begins: the working directory of the program, the run's `train_dir`, or `/`."""
@@ -55,7 +55,7 @@ class Begin(JsonData):
 
 @dataclass(frozen=True)
 class End(JsonData):
-    """What did not arrive as it is. The name of the path itself is empty."""
+    """What did not arrive as it is."""
 
     grown: List[str] = field(default_factory=list)
     """Files that were sent up to the size that they had before."""
@@ -64,14 +64,6 @@ class End(JsonData):
     """Name to the reason."""
     failed: Dict[str, str] = field(default_factory=dict)
     """Name to the reason."""
-
-
-class _Unavailable(Exception):
-    """There is no folder that a path could begin in."""
-
-    def __init__(self, begin: Begin) -> None:
-        super().__init__(begin.kind)
-        self.begin = begin
 
 
 class _Padded:
@@ -111,37 +103,38 @@ def send_archive(folder: Path, base: str, path: str, stream: BinaryIO) -> None:
     end = End()
     options: Any = {"format": tarfile.PAX_FORMAT, "bufsize": _BUFFER_BYTES, "copybufsize": _BUFFER_BYTES}
     with tarfile.open(mode="w|", fileobj=stream, **options) as archive:
-        try:
-            root = Path(os.path.realpath(str(_base(folder, base) / path)))
-        except _Unavailable as error:
-            _send_json(archive, BEGIN, error.begin)
+        start = _start(folder, base)
+        if isinstance(start, Begin):
+            _send_json(archive, BEGIN, start)
             return
+        root = Path(os.path.realpath(str(start / path)))
         begin = _begin(root)
         items = _items(root, end) if begin.kind in (FILE, FOLDER) else []
         size = sum(status.st_size for _, status in items if stat.S_ISREG(status.st_mode))
-        _send_json(archive, BEGIN, Begin(begin.kind, begin.root, size, begin.names, begin.reason))
-        for name, status in items:
-            member = tarfile.TarInfo(f"{CONTENT}/{name}" if name else CONTENT)
+        _send_json(archive, BEGIN, replace(begin, size=size))
+        for item, status in items:
+            member = tarfile.TarInfo(str(CONTENT / item.relative_to(root)))
             member.mode = status.st_mode & 0o777
             if stat.S_ISDIR(status.st_mode):
                 member.type = tarfile.DIRTYPE
                 archive.addfile(member)
             else:
-                _send_file(archive, member, root / name, name, end)
+                _send_file(archive, member, item, _name(item, root), end)
         _send_json(archive, END, end)
 
 
-def _base(folder: Path, base: str) -> Path:
+def _start(folder: Path, base: str) -> Union[Path, Begin]:
+    """Where a path begins, or what there is in place of that."""
     if base == ABSOLUTE:
         return Path("/")
     context = program_context(folder, {})
     if context is None:
-        raise _Unavailable(Begin(NO_PROGRAM))
+        return Begin(NO_PROGRAM)
     train_dir = context.environment.get("TFDEPLOY_TRAIN_DIR", "")
     if base == TRAIN_DIR and "://" in train_dir:
-        raise _Unavailable(Begin(URL, train_dir))
+        return Begin(URL, train_dir)
     if base == TRAIN_DIR and not train_dir:
-        raise _Unavailable(Begin(REFUSED, reason=_NO_TRAIN_DIR))
+        return Begin(REFUSED, reason=_NO_TRAIN_DIR)
     return Path(context.folder, train_dir if base == TRAIN_DIR else "")
 
 
@@ -169,47 +162,46 @@ def _suggestions(folder: Path) -> List[str]:
     return []
 
 
-def _items(root: Path, end: End) -> List[Tuple[str, os.stat_result]]:
+def _items(root: Path, end: End) -> List[Tuple[Path, os.stat_result]]:
     """A real path and all that is below it; each folder before what is in it. `end` gets what is left out."""
-    items: List[Tuple[str, os.stat_result]] = []
-    pending: List[Tuple[str, Tuple[Tuple[int, int], ...]]] = [("", ())]
-    while pending:
-        name, parents = pending.pop()
-        try:
-            reason = _link_reason(root / name, root)
-            status = (root / name).stat() if not reason else None
-            names = [path.name for path in (root / name).iterdir()] if _is_folder(status) else []
-        except OSError as error:
-            end.failed[name] = error.strerror or str(error)
-            continue
-        if status is not None and (status.st_dev, status.st_ino) in parents:
-            reason = "a link to a folder that contains it"
-        if status is None or reason or _special(status):
-            end.skipped[name] = reason or _special(status)
-            continue
-        items.append((name, status))
-        chain = (*parents, (status.st_dev, status.st_ino))
-        pending += [(f"{name}/{child}" if name else child, chain) for child in sorted(names, reverse=True)]
-    return items
+
+    def fail(error: OSError) -> None:
+        end.failed[_name(Path(error.filename), root)] = error.strerror or str(error)
+
+    paths = [root]
+    for folder, folders, names in os.walk(str(root), onerror=fail) if root.is_dir() else ():
+        paths += (Path(folder, name) for name in sorted(folders + names))
+    return [(path, status) for path in paths if (status := _status(path, root, end)) is not None]
+
+
+def _status(path: Path, root: Path, end: End) -> Optional[os.stat_result]:
+    """The status of a file or folder that is copied; None for what is not, of which `end` gets the reason."""
+    try:
+        reason = _link_reason(path, root) if path.is_symlink() else _special(path.stat())
+        if not reason:
+            return path.stat()
+        end.skipped[_name(path, root)] = reason
+    except OSError as error:
+        end.failed[_name(path, root)] = error.strerror or str(error)
+    return None
+
+
+def _name(path: Path, root: Path) -> str:
+    """A path as messages name it."""
+    return root.name if path == root else str(path.relative_to(root))
 
 
 def _link_reason(path: Path, root: Path) -> str:
-    """Why a link is not followed; empty where it is, and for what is no link."""
-    if not path.is_symlink():
-        return ""
+    """Why a link is not followed; empty where it is."""
     target = Path(os.path.realpath(str(path)))
-    if target != root and root not in target.parents:
+    if root not in target.parents:
         return f"a link to {target}, outside of the folder"
-    return "" if target.exists() else f"a link to {target}, which does not exist"
+    return "" if target.is_file() else f"a link to {target}, which is not a file"
 
 
-def _is_folder(status: Optional[os.stat_result]) -> bool:
-    return status is not None and stat.S_ISDIR(status.st_mode)
-
-
-def _special(status: Optional[os.stat_result]) -> str:
+def _special(status: os.stat_result) -> str:
     """What is neither a file nor a folder, in words; empty for these two."""
-    if status is None or stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode):
+    if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode):
         return ""
     kinds = ((stat.S_ISSOCK, "a socket"), (stat.S_ISFIFO, "a pipe"))
     return next((kind for is_kind, kind in kinds if is_kind(status.st_mode)), "a device")

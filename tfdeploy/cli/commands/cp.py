@@ -34,7 +34,7 @@ def cp(query: ClusterQuery, source: str, dest: str) -> None:
 
     Folders are copied with all that is in them. DEST is as for `cp`: an existing folder gets the copy under its own name, and existing
     files are replaced. A file that changes meanwhile is named, and the exit code is 1; one that grows is named, and copied up to the
-    size that it had. Links are followed inside the folder; others are named and left out.
+    size that it had. Links to files in the folder are followed; others are named and left out.
     """
     path = parse_source(source)
     if dest == STDOUT and query.as_json:

@@ -40,18 +40,6 @@ class CopyResult:
     """Name to the reason."""
 
 
-@dataclass(frozen=True)
-class Received:
-    """One file or folder that arrives."""
-
-    name: str
-    """Relative to the path that is copied; empty for itself."""
-    is_folder: bool
-    size: int
-    mode: int
-    content: Any
-
-
 class ArrivingFiles:
     """The archive that a connection brings."""
 
@@ -91,20 +79,16 @@ class ArrivingFiles:
                 "the task responds with something else than files: does its program change those of its launcher?"
             ) from None
 
-    def members(self, result: CopyResult, title: str) -> Iterator[Received]:
-        """The files and folders, each folder before what is in it. `result` gets what the end says; `title` is the path's own name."""
+    def members(self) -> Iterator[tuple[tarfile.TarInfo, Any]]:
+        """The files, with their content, and the folders, without; each folder before what is in it. Then there is an `end`."""
         while (member := self._archive.next()) is not None:
             if member.name == END:
-                end = End.from_dict(self._json(member))
-                result.grown += [str(name or title) for name in end.grown]
-                result.changed += [str(name or title) for name in end.changed]
-                result.skipped.update(end.skipped)
-                result.failed.update({name or title: reason for name, reason in end.failed.items()})
+                self.end = End.from_dict(self._json(member))
                 return
             content = self._archive.extractfile(member) if member.isreg() else None
             if content is None and not member.isdir():
                 raise ValueError("neither a file nor a folder")
-            yield Received(_checked(member.name), member.isdir(), member.size, member.mode, content)
+            yield member, content
         self._has_ended = True
         raise ValueError("no end")
 
@@ -126,7 +110,7 @@ def _checked(name: str) -> str:
         BackendError: it leads out of it.
     """
     first, *parts = name.split("/")
-    if first != CONTENT or {"", ".", ".."} & {*parts} or "\0" in name:
+    if first != str(CONTENT) or {"", ".", ".."} & {*parts} or "\0" in name:
         raise BackendError(f"the task sends {name!r}, which is not the name of a file in the folder.")
     return "/".join(parts)
 
@@ -138,22 +122,23 @@ def copy(arrival: ArrivingFiles, title: str, destination: Path, report: Callable
         Unreachable: the connection ended.
         BackendError: this computer's disk is full.
     """
-    result = CopyResult()
+    files, size, failed = 0, 0, dict[str, str]()
     with arrival.errors():
-        for received in arrival.members(result, title):
+        for member, content in arrival.members():
+            name = _checked(member.name)
             try:
-                if received.is_folder:
-                    make_folder(destination / received.name, received.mode)
+                if content is None:
+                    make_folder(destination / name, member.mode)
                     continue
-                write_file(destination / received.name, received.mode, _parts(received, result, report))
+                write_file(destination / name, member.mode, _parts(content, size, report))
             except ConnectionError:
                 raise
             except OSError as error:
-                _refuse_full_disk(error, destination / received.name)
-                result.failed[received.name or title] = write_reason(error)
+                _refuse_full_disk(error, destination / name)
+                failed[name or title] = write_reason(error)
             else:
-                _count(result, received)
-    return result
+                files, size = files + 1, size + member.size
+    return CopyResult(files, size, **{**vars(arrival.end), "failed": failed | arrival.end.failed})
 
 
 def copy_to_stdout(arrival: ArrivingFiles, title: str, report: Callable[[int], None]) -> CopyResult:
@@ -175,17 +160,11 @@ def copy_to_stdout(arrival: ArrivingFiles, title: str, report: Callable[[int], N
     return result
 
 
-def _parts(received: Received, result: CopyResult, report: Callable[[int], None]) -> Iterator[bytes]:
-    position = result.bytes
-    while data := received.content.read(_CHUNK):
+def _parts(content: Any, position: int, report: Callable[[int], None]) -> Iterator[bytes]:
+    while data := content.read(_CHUNK):
         yield data
         position += len(data)
         report(position)
-
-
-def _count(result: CopyResult, received: Received) -> None:
-    result.files += 1
-    result.bytes += received.size
 
 
 def _refuse_full_disk(error: OSError, path: Path) -> None:
