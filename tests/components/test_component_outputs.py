@@ -56,7 +56,7 @@ def test_outputs_are_used_at_every_depth() -> None:
     assert spec["jobs"]["worker"]["env"] == {"B": "bucket"}
     assert spec["train_dir"] == "gs://train"
     assert spec["context"] == '{"rate": 0.5, "steps": 3}'
-    assert recorder.inputs["mnist-worker-0"]["cpus"] == 0.5
+    assert recorder.inputs["mnist-worker-0"]["limits"] == {"cpus": 0.5}
 
 
 def test_the_same_values_are_the_same_run_wherever_they_come_from() -> None:
@@ -224,11 +224,11 @@ def test_unknown_members_of_a_group_that_is_not_used_do_not_matter() -> None:
         declare(workers=1, container={"volumes": [unknown()]}, ec2=ec2, jobs=jobs, docker=unknown())
 
     recorder = run(program, preview=True)
-    assert recorder.inputs["mnist-worker-0"]["cpus"] == 0.5
+    assert recorder.inputs["mnist-worker-0"]["limits"] == {"cpus": 0.5}
     assert isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)
 
 
 def test_an_unknown_image_counts_in_the_name_of_a_run_that_does_not_use_it() -> None:
     recorder = run(lambda: declare(workers=1, container={"image": unknown()}), preview=True)
-    assert recorder.inputs["mnist-worker-0"]["memory"] == 0
+    assert recorder.inputs["mnist-worker-0"]["limits"] == {}
     assert not isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)

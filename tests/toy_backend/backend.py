@@ -175,7 +175,7 @@ class ToyTaskRunner:
             home.prepare(props["cluster"], props["token"])
             home.task(props["hostname"]).mkdir(parents=True, exist_ok=True)
         settings = {
-            **{key: props[key] for key in ("hostname", "job", "index", "memory", "port")},
+            **{key: props[key] for key in ("hostname", "job", "index", "limits", "port")},
             "machine": props["machine"] or home.node(props["hostname"]),
             "gpus": ",".join(props["gpus"]),
             "controller": f"{UNIX}{home.socket}",

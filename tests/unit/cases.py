@@ -47,7 +47,7 @@ def plan_text(made: Plan) -> str:
     addresses, rows = [*tasks, *made.absent_workers], []
     for task, own in zip(made.tasks, tasks, strict=True):
         values = {**task_command.placeholders(addresses, own), **task_command.folders(made.run)}
-        limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
+        limits = f"cpus={task.limits.cpus:g} memory={task.limits.memory} gpus={','.join(task.gpus)}"
         rows += [f"  {task.hostname} on {task.machine} {limits}"]
         rows += [f"    {shlex.join(task_command.task_command(made.run, task.job, values))}"]
         if task_environment.has_tf_config(addresses, own, made.run):

@@ -2,23 +2,22 @@
 
 import re
 from dataclasses import dataclass
-from typing import Optional, Tuple
+from typing import Optional
 
-from .json_data import JsonData
+from .json_data import JsonData, SparseJsonData
 
 SECRET_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """A secret with such a name is also an environment variable."""
 
 
 @dataclass(frozen=True)
-class Limits(JsonData):
-    """What one task may use; 0 for no limit."""
+class Limits(SparseJsonData):
+    """What one task may use, from the plan to its launcher; 0 for no limit. The arguments of a job have the same names."""
 
     memory: int = 0
     """Bytes."""
     cpus: float = 0.0
-    gpus: Tuple[str, ...] = ()
-    """As many as the task requests. Where the engine chooses them, only their number counts."""
+    gpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class TaskSettings(JsonData):
     """The host name or IP address by which other tasks reach this one; empty: the launcher determines it."""
     port: int = 0
     """The port that the user has chosen; 0 for any."""
-    memory: int = 0
-    """The limit in bytes; 0 for none."""
+    limits: Limits = Limits()
     gpus: Optional[str] = None
     """`CUDA_VISIBLE_DEVICES`; None leaves it as it is."""
     machine: str = ""

@@ -70,8 +70,8 @@ class TaskProps(TypedDict):
     index: int
     machine: str
     """Empty where the engine places the task."""
-    memory: int
-    cpus: float
+    limits: dict[str, Any]
+    """As JSON of `Limits`."""
     gpus: list[str]
     port: int
     grace: float
@@ -87,18 +87,23 @@ class TaskProps(TypedDict):
     """Of a task that is deleted: it is created again next, so it stays a task of the run."""
 
 
+def limits_of(props: TaskProps) -> "Limits":
+    """What the task may use."""
+    from ..agent.settings import Limits
+
+    return Limits.from_dict(props["limits"])
+
+
 def launcher_settings(props: TaskProps) -> dict[str, Any]:
-    """What a launcher gets on every engine: members of `agent.settings.TaskSettings`."""
-    return {key: props[key] for key in ("hostname", "job", "index", "memory")}
+    """What a launcher gets on every engine: members of `agent.settings.TaskSettings`, as JSON."""
+    task = {key: props[key] for key in ("hostname", "job", "index")}
+    return {**task, "limits": limits_of(props).to_dict()}
 
 
 def shown_limits(limits: "Limits") -> dict[str, str]:
     """As a preview prints them when they change."""
-    return {
-        "memory": text_of_size(limits.memory) if limits.memory else "",
-        "cpus": f"{limits.cpus:g}" if limits.cpus else "",
-        "gpus": str(len(limits.gpus) or ""),
-    }
+    texts = {name: f"{value:g}" if value else "" for name, value in vars(limits).items()}
+    return {**texts, "memory": text_of_size(limits.memory) if limits.memory else ""}
 
 
 class RunProps(TypedDict):

@@ -7,6 +7,7 @@ from typing import Any
 from ..agent import task_command
 from ..agent.control import elastic
 from ..agent.control.end_policy import deciding_tasks, is_worker
+from ..agent.json_data import JsonData
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..agent.settings import Limits
@@ -72,8 +73,8 @@ def grouped(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(Change(key[0], tuple(names), key[1], key[2]) for key, names in groups.items())
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskPlan(Limits):
+@dataclass(frozen=True)
+class TaskPlan(JsonData):
     """One task: its machine, and what the engine needs to run it."""
 
     hostname: str
@@ -83,6 +84,9 @@ class TaskPlan(Limits):
     """Empty where the engine chooses it."""
     port: int
     """0 for any free port."""
+    gpus: tuple[str, ...]
+    """As many as the task requests. Where the engine chooses them, only their number counts."""
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -338,8 +342,7 @@ def _effect_of_other_run(run: RunSpec, result: str | None) -> str:
 def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPlan:
     """A task with the limits of its job."""
     port = job.port + index if job.port else 0
-    own = {"hostname": hostname, "job": job.name, "index": index, "port": port}
-    return TaskPlan.from_dict({**vars(job), **own, **vars(task_place)})
+    return TaskPlan(hostname, job.name, index, task_place.machine, port, task_place.gpus, job.limits)
 
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ..agent.control.end_policy import ALL_WORKERS
 from ..agent.json_data import JsonData
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
+from ..agent.settings import Limits
 from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
 from .arg_reader import ArgReader
 from .argument import (
@@ -110,6 +111,11 @@ class JobSpec(JsonData):
     is_service: bool = False
     is_unlisted: bool = False
     """Whether no other task gets its addresses, so that its count can change while the others run."""
+
+    @property
+    def limits(self) -> Limits:
+        """What each task may use."""
+        return Limits.from_dict(vars(self))
 
     @property
     def stem(self) -> str:

@@ -17,6 +17,7 @@ from tfdeploy.agent.launch import process as module
 from tfdeploy.agent.launch.process import Child, boot_id, kill_leftovers
 from tfdeploy.agent.launch.processes import CLUSTER_MARK, MARK
 from tfdeploy.agent.run_state import Ended
+from tfdeploy.agent.settings import Limits
 from tfdeploy.agent.system.signals import signal_name
 from tfdeploy.backends.zipapp import application
 
@@ -32,7 +33,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def child(folder: Path) -> Child:
-    return Child(SLEEPS, dict(os.environ), folder, folder / "child.json", 0)
+    return Child(SLEEPS, dict(os.environ), folder, folder / "child.json", Limits())
 
 
 @pytest.mark.parametrize("full_from", [1, 2])
@@ -117,7 +118,7 @@ def test_a_group_whose_number_is_used_again_is_left_alone(
 
 def started_by(folder: Path, program: str, **more: str) -> tuple[Child, list[int]]:
     """A child that has run this shell program, at its end, and the process ids that it has printed."""
-    made = Child(["sh", "-c", program], {**os.environ, **more}, folder, folder / "child.json", 0)
+    made = Child(["sh", "-c", program], {**os.environ, **more}, folder, folder / "child.json", Limits())
     stdout = made.process.stdout
     assert stdout is not None
     until(made.end, "the end of the child")

@@ -190,7 +190,7 @@ def replace_worker(
 ) -> None:
     """Replace worker-1 while the controller shows these runs; after a failure, its previous service is restored."""
     swarm = FakeSwarm(state, failures or itertools.repeat(0))
-    desired, previous = task_service(task_props()), task_service(task_props(memory=7))
+    desired, previous = task_service(task_props()), task_service(task_props(limits={"memory": 7}))
     try:
         replace_task(cast(Swarm, swarm), desired, previous, "worker-1", Observations(iter(runs)), **options)
     except BackendError:
@@ -254,7 +254,7 @@ def test_the_program_need_not_run_where_the_planned_run_is_another_one(
     observations = Observations(iter([before, before, run]))
     monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
     monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observations))
-    props = task_props(memory=7, run=planned)
+    props = task_props(limits={"memory": 7}, run=planned)
     desired, former = task_service(props), task_service(task_props())
     with nullcontext() if is_done else pytest.raises(BackendError, match=r": its program ended with exit code 3$"):
         runner.update(props, desired, lambda: former, at_once=False)
@@ -289,7 +289,7 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
     record = SimpleNamespace(current=lambda: run)
     monkeypatch.setattr(container_runner, "RecordCopy", lambda cluster: SimpleNamespace(record=record))
     monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.0)
-    desired, wrong = task_service(task_props()), task_service(task_props(memory=7))
+    desired, wrong = task_service(task_props()), task_service(task_props(limits={"memory": 7}))
     with nullcontext() if is_at_once else pytest.raises(BackendError, match="no such image"):
         runner.update(task_props(), desired, lambda: wrong, at_once=False)
     assert swarm.applied == [desired] + [wrong] * (not is_at_once)
@@ -357,7 +357,7 @@ def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
     monkeypatch.setattr(FakeSwarm, "engine", SimpleNamespace(host="", call=lambda request: []), raising=False)
     monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
     monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observe))
-    old, new = task_props(hostname=hostname), task_props(hostname=hostname, memory=7)
+    old, new = task_props(hostname=hostname), task_props(hostname=hostname, limits={"memory": 7})
     if is_in_turn:
         replace_task(cast(Swarm, swarm), task_service(new), former, hostname, observe)
     else:

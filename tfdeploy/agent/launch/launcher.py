@@ -326,7 +326,7 @@ class Launcher:
         try:
             command = _command(order, task, spec, self._settings)
             name = f" {command.arguments[0]!r}"
-            self._program.start(command, self._settings.memory, self._spool, spec.id, order.attempt, self._port.number)
+            self._program.start(command, self._settings.limits, self._spool, spec.id, order.attempt, self._port.number)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _PASSING:
                 self._try_later(f"cannot start{name}", error)
@@ -359,7 +359,7 @@ def _with_latest_limits(settings: TaskSettings, path: Path) -> TaskSettings:
         latest = TaskSettings.from_dict(json.loads(path.read_text()))
     except (OSError, ValueError):
         return settings
-    return replace(settings, memory=latest.memory, gpus=latest.gpus)
+    return replace(settings, limits=latest.limits, gpus=latest.gpus)
 
 
 def launch(text: str) -> int:

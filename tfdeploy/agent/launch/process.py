@@ -18,6 +18,7 @@ from typing import Any, Dict, List, Optional
 
 from ..polling import wait_until
 from ..run_state import Ended
+from ..settings import Limits
 from ..system.parent_death import adopts_orphans
 from ..system.signals import signal_name
 from .memory import MemoryWatch
@@ -138,8 +139,8 @@ def reap_orphans(child: int) -> None:
 class Child:
     """A running command."""
 
-    def __init__(self, command: List[str], env: Dict[str, str], folder: Path, note: Path, memory: int) -> None:
-        """Start `command` in `folder`; `memory` limits the bytes of its group; 0 means unlimited.
+    def __init__(self, command: List[str], env: Dict[str, str], folder: Path, note: Path, limits: Limits) -> None:
+        """Start `command` in `folder`, with these limits for its group.
 
         Raises:
             OSError: it cannot be started, or `note` cannot be written; then no process is left.
@@ -168,7 +169,7 @@ class Child:
             with self.process:
                 self.signal(signal.SIGKILL)
             raise
-        self._memory = MemoryWatch(self.process.pid, memory, lambda: self.signal(signal.SIGKILL))
+        self._memory = MemoryWatch(self.process.pid, limits.memory, lambda: self.signal(signal.SIGKILL))
 
     def signal(self, number: int) -> None:
         """Send a signal to the child and all of its group. After its end there may be another group of that number."""

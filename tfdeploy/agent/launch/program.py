@@ -12,6 +12,7 @@ from .. import sync
 from ..files import write_whole
 from ..polling import boot_seconds
 from ..run_state import Ended
+from ..settings import Limits
 from ..sync import LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
@@ -67,7 +68,7 @@ class Program:
         """The output that could not be stored, since this launcher started."""
         return self._dropped + (self._pump.dropped if self._pump else 0)
 
-    def start(self, command: Command, memory: int, spool: Shipper, run_id: str, attempt: int, port: int) -> None:
+    def start(self, command: Command, limits: Limits, spool: Shipper, run_id: str, attempt: int, port: int) -> None:
         """Start it.
 
         Raises:
@@ -75,7 +76,7 @@ class Program:
         """
         if self.restarted:  # the controller does not know of this attempt: the next launcher must
             self._write(run_id, attempt, None, -1.0)
-        child = Child(command.arguments, command.environment, command.folder, self._note, memory)
+        child = Child(command.arguments, command.environment, command.folder, self._note, limits)
         if self.restarted:
             self.exit, self._is_stored = None, True
         else:

@@ -1,5 +1,6 @@
 """The planner of a cluster on a Swarm: what its containers are, and what that changes in existing services. Nothing here writes."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,9 +196,8 @@ def task_settings(task: TaskPlan, container: ContainerSettings, spec: Mapping[st
     """The settings of one task: those of its service, and the planned ones."""
     template = spec["TaskTemplate"]
     current = template["ContainerSpec"]
-    limits = template.get("Resources", {}).get("Limits", {})
-    reserved = Limits(limits.get("MemoryBytes", 0), limits.get("NanoCPUs", 0) / 1e9, task.gpus)
-    before, after = shown_limits(reserved), shown_limits(task)
+    launcher = json.loads(current["Command"][-1])
+    before, after = shown_limits(Limits.from_dict(launcher["limits"])), shown_limits(task.limits)
     is_on_overlay = any(network.get("Aliases") for network in template.get("Networks") or [])
     shm = [mount for mount in current.get("Mounts", []) if mount["Target"] == "/dev/shm"]
     volumes = [mount for mount in current.get("Mounts", []) if mount not in shm]

@@ -229,7 +229,7 @@ def pod_changes(
     for task in planned:
         if task.hostname in jobs:
             before = json.loads((jobs[task.hostname]["metadata"].get("annotations") or {}).get(SETTINGS, "{}"))
-            after = shown_settings(pods[task.hostname], task)
+            after = shown_settings(pods[task.hostname], task.limits)
             settings = {name: (before.get(name, ""), after.get(name, "")) for name in {**before, **after}}
             changes += updates(task.hostname, settings, RESTARTS)
     return grouped(changes)

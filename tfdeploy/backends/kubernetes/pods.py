@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from ...agent.json_data import JsonData
 from ...agent.settings import Limits
 from ...units import text_of_size
-from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, shown_limits
+from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, limits_of, shown_limits
 from ..container_layout import (
     CONTROLLER_PORT,
     RECORD_FOLDER,
@@ -125,6 +125,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     cluster, hostname = props["cluster"], props["hostname"]
     settings = PodSettings.from_dict(props["container"])
     dependencies = cast(PodDependencies, props["dependencies"])
+    limits = limits_of(props)
     launcher = {
         **launcher_settings(props),
         "port": props["port"] or default_port(props["job"]),
@@ -133,7 +134,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
         "host": f"{hostname}.{prefix(cluster)}",
-        **({} if props["gpus"] else {"gpus": ""}),
+        **({} if limits.gpus else {"gpus": ""}),
     }
     volumes = [
         _config("agent", dependencies["agent"], AGENT_FOLDER),
@@ -144,8 +145,8 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     ]
     container = {
         **_container(settings, [*AGENT_COMMAND, "launch", json.dumps(launcher)], volumes),
-        "env": [_node_variable(), *([] if props["gpus"] else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])],
-        "resources": _resources(props),
+        "env": [_node_variable(), *([] if limits.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])],
+        "resources": _resources(limits),
     }
     labels = {HOSTNAME_LABEL: hostname, JOB_LABEL: props["job"]}
     pod = {
@@ -157,7 +158,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     }
     template = _template(props, settings, labels, pod)
     job_labels = {**labels, **({QUEUE_LABEL: settings.queue} if settings.queue else {})}
-    shown = shown_settings(settings, Limits.from_dict(props))
+    shown = shown_settings(settings, limits)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -300,13 +301,13 @@ def _node_variable() -> dict[str, Any]:
     return {"name": "TFDEPLOY_MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 
 
-def _resources(props: TaskProps) -> dict[str, Any]:
-    limits = {
-        **({"memory": str(props["memory"])} if props["memory"] else {}),
-        **({"cpu": f"{round(props['cpus'] * 1000)}m"} if props["cpus"] else {}),
-        **({GPU: str(len(props["gpus"]))} if props["gpus"] else {}),
+def _resources(limits: Limits) -> dict[str, Any]:
+    sizes = {
+        **({"memory": str(limits.memory)} if limits.memory else {}),
+        **({"cpu": f"{round(limits.cpus * 1000)}m"} if limits.cpus else {}),
+        **({GPU: str(limits.gpus)} if limits.gpus else {}),
     }
-    return {"limits": limits, "requests": limits} if limits else {}
+    return {"limits": sizes, "requests": sizes} if sizes else {}
 
 
 def _hash(template: Mapping[str, Any]) -> str:

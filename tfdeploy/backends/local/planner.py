@@ -12,7 +12,7 @@ import psutil
 
 from ...agent.record.record import Record
 from ...agent.record.run_folders import recorded_folder
-from ...agent.settings import Limits, TaskSettings
+from ...agent.settings import TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder
 from ...plan.inventory import Inventory
@@ -136,8 +136,10 @@ def _size_of(folder: Path) -> int | None:
 
 def _settings(before: TaskSettings, after: TaskPlan) -> dict[str, tuple[str, str]]:
     """Before and after."""
+    old, new = shown_limits(before.limits), shown_limits(after.limits)
+    del old["cpus"]  # of a process they only count when it is placed
     return {
-        "memory": (shown_limits(Limits(before.memory))["memory"], shown_limits(after)["memory"]),
+        **{name: (text, new[name]) for name, text in old.items()},
         "gpus": (before.gpus or "", ",".join(after.gpus)),
     }
 

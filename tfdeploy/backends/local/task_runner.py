@@ -28,7 +28,7 @@ from ..base import (
     RunProps,
     TaskOutputs,
     TaskProps,
-    launcher_settings,
+    limits_of,
 )
 from ..controller_calls import ControllerApi
 from ..installation import installing, noted
@@ -67,7 +67,8 @@ class LocalTaskRunner:
         """Write the new limits; the controller's restart queue restarts one task at a time."""
         places = Places(props["cluster"]["home"])
         outputs = self.create_task(props)
-        if (old["memory"], old["gpus"]) != (props["memory"], props["gpus"]):
+        before, after = ({**task["limits"], "cpus": 0, "gpus": task["gpus"]} for task in (old, props))
+        if before != after:
             self._call(places, props["token"], "/restarts", {"hostnames": [props["hostname"]]})
         return outputs
 
@@ -241,13 +242,16 @@ class LocalTaskRunner:
 
         folder = places.task(props["hostname"])
         settings = TaskSettings(
-            **launcher_settings(props),
+            props["hostname"],
+            props["job"],
+            props["index"],
             controller=f"{UNIX}{places.controller_socket}",
             token=str(folder / "token"),
             folder=str(folder),
             secrets=str(places.secrets),
             host=_HOST,
             port=props["port"],
+            limits=limits_of(props),
             gpus=",".join(props["gpus"]),
             environments=str(places.environments),
             machine=props["machine"],

@@ -169,7 +169,7 @@ SILENT = FormerLauncher("box", 20.0)
         ({"machine": "another"}, "down", SILENT, 0),
         ({"machine": "another"}, "down", FormerLauncher(silent=None), 0),
         ({"machine": "another"}, "down", FormerLauncher("another", 20.0), 1),
-        ({"memory": 7}, "down", SILENT, 0),  # the same machine would have two of them when it is back
+        ({"limits": {"memory": 7}}, "down", SILENT, 0),  # the same machine would have two of them when it is back
         ({}, "down", SILENT, 1),  # nothing changes
     ],
 )

@@ -21,8 +21,7 @@ from tfdeploy.backends.docker.swarm.services import (
 from tfdeploy.backends.docker.volumes import bind, volume
 
 FULL: dict[str, Any] = {
-    "memory": 2 * 1024**3,
-    "cpus": 1.5,
+    "limits": {"memory": 2 * 1024**3, "cpus": 1.5, "gpus": 2},
     "gpus": ["0", "1"],
     "port": 2300,
     "dependencies": dependencies(
@@ -113,9 +112,7 @@ OTHER_CONTAINERS: list[dict[str, Any]] = [
     {"network": "host", "controller_address": "10.0.0.1:20001"},
 ]
 OTHER_PROPS: list[dict[str, Any]] = [
-    {"memory": 1024**3},
-    {"cpus": 0.5},
-    {"gpus": ["0"]},
+    *({"limits": {name: value}} for name, value in {"memory": 1024**3, "cpus": 0.5, "gpus": 1}.items()),
     {"port": 2300},
     {"grace": 300.0},
     {"machine": "other"},
@@ -150,7 +147,9 @@ def test_a_new_run_with_new_code_and_secrets_does_not_change_the_controller() ->
 
 
 def test_settings_that_the_launcher_does_not_use_do_not_change_the_service() -> None:
-    other = task_props(grace=29.0, agent="2", token="other", cluster={**cluster(), "home": "tcp://other:2376"})
+    other = task_props(
+        gpus=["1"], grace=29.0, agent="2", token="other", cluster={**cluster(), "home": "tcp://other:2376"}
+    )
     assert text(task_service(other)) == text(task_service(task_props()))
 
 
@@ -213,7 +212,7 @@ def test_a_connection_to_a_machine_that_vanished_ends_where_the_network_is_the_c
 def test_a_task_without_gpus_does_not_see_any() -> None:
     assert "NVIDIA_VISIBLE_DEVICES=void" in task_service(task_props()).template["ContainerSpec"]["Env"]
     assert task_service(task_props()).template["Resources"]["Reservations"] == {}
-    with_gpus = task_service(task_props(CONTAINER, gpus=["0", "1"])).template
+    with_gpus = task_service(task_props(CONTAINER, limits={"gpus": 2})).template
     assert "NVIDIA_VISIBLE_DEVICES=void" not in with_gpus["ContainerSpec"]["Env"]
     reserved = [{"DiscreteResourceSpec": {"Kind": "NVIDIA-GPU", "Value": 2}}]
     assert with_gpus["Resources"]["Reservations"]["GenericResources"] == reserved
@@ -221,7 +220,9 @@ def test_a_task_without_gpus_does_not_see_any() -> None:
 
 @pytest.mark.parametrize("cpus", [0.001, 0.1, 0.29, 0.57, 1.1, 2.0, 64.0])
 def test_the_limit_of_processors_is_exact(cpus: float) -> None:
-    assert task_service(task_props(cpus=cpus)).template["Resources"]["Limits"]["NanoCPUs"] == round(cpus * 1e9)
+    assert task_service(task_props(limits={"cpus": cpus})).template["Resources"]["Limits"]["NanoCPUs"] == round(
+        cpus * 1e9
+    )
 
 
 def test_the_address_of_a_manager_that_was_just_created_replaces_the_placeholder() -> None:

@@ -90,7 +90,7 @@ def swarm(api: Api) -> Swarm:
     [
         (service(), []),
         (service(cluster={**CLUSTER, "stack": "renamed"}), []),  # labels alone are not worth a restart
-        (service(memory=7), ["end", "look", "look", "remove", "create"]),
+        (service(limits={"memory": 7}), ["end", "look", "look", "remove", "create"]),
     ],
 )
 def test_a_changed_task_gets_its_new_container_after_the_old_one_has_ended(
@@ -104,7 +104,10 @@ def test_a_changed_task_gets_its_new_container_after_the_old_one_has_ended(
 
 
 def test_a_task_keeps_its_service_where_the_engine_refuses_the_new_one() -> None:
-    api, former = Api(service(memory=7)), services.task_service(cast(Any, {**PROPS, "memory": 7}))
+    api, former = (
+        Api(service(limits={"memory": 7})),
+        services.task_service(cast(Any, {**PROPS, "limits": {"memory": 7}})),
+    )
     api.refuses = services.task_service(PROPS).labels
     with pytest.raises(BackendError, match="not so"):
         swarm(api).apply(services.task_service(PROPS))
@@ -154,7 +157,7 @@ def test_a_helper_has_ended_when_all_its_containers_have(states: list[str], node
 )
 def test_a_task_runs_as_defined_with_this_definition_alone(memory: int, state: str, is_as_defined: bool) -> None:
     api, desired = Api(service()), services.task_service(PROPS)
-    template = services.task_service(cast(Any, {**PROPS, "memory": memory})).template
+    template = services.task_service(cast(Any, {**PROPS, "limits": {"memory": memory}})).template
     tasks = [{"ServiceID": "1", "Status": {"State": name}, "Spec": template} for name in ("complete", state)]
     api.tasks = lambda filters: tasks  # type: ignore[method-assign]
     assert swarm(api).runs_as_defined(desired) == is_as_defined
@@ -173,7 +176,7 @@ def test_a_container_on_a_machine_that_does_not_respond_has_not_ended(
 ) -> None:
     """A Swarm calls it orphaned when the node has been down for a day; one that was removed from the Swarm has no node."""
     monkeypatch.setattr(module, "_STOP_MARGIN", -1e9)
-    api = Api(service(memory=7))
+    api = Api(service(limits={"memory": 7}))
     api.states, api.node = [state], {**api.node, "Status": {"State": "down"}}
     with nullcontext() if is_created else pytest.raises(BackendError, match="its container did not end"):
         swarm(api).apply(services.task_service(PROPS))

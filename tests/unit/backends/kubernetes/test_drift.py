@@ -290,7 +290,7 @@ def test_an_update_without_a_change_waits_for_no_turn(server: StoredApi, monkeyp
     at_once: list[bool] = []
     monkeypatch.setattr(RUNNER, "update", lambda *arguments: at_once.append(arguments[3]))
     RUNNER.update_task(task, task)
-    RUNNER.update_task(task, cast(TaskProps, {**task, "memory": 7}))
+    RUNNER.update_task(task, cast(TaskProps, {**task, "limits": {"memory": 7}}))
     OBJECTS.delete("Job", WORKER)
     RUNNER.update_task(task, task)
     assert at_once == [True, False, True]

@@ -20,8 +20,8 @@ DEPENDENCIES = {"agent": "the-agent", "token": "the-token", "secrets": "the-secr
 
 def props(**changes: Any) -> TaskProps:
     """The props of a task."""
-    own = {"container": SETTINGS.to_dict(), "dependencies": DEPENDENCIES, "memory": 1 << 30, "cpus": 0.5, **changes}
-    return cast(TaskProps, {**task_props(), **own})
+    own = {"container": SETTINGS.to_dict(), "dependencies": DEPENDENCIES, **changes}
+    return cast(TaskProps, {**task_props(), "limits": {"memory": 1 << 30, "cpus": 0.5}, **own})
 
 
 def controller_props() -> RunProps:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, cast
 
 from ....agent.json_data import JsonData
 from ....spec.docker import HOST, OVERLAY
-from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings
+from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings, limits_of
 from ...container_layout import RECORD_FOLDER, SECRETS_FOLDER, TASK_FOLDER, TRAIN_DIR_MODE, default_port
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
@@ -226,16 +226,16 @@ def _container(props: TaskProps | RunProps, container: ContainerSettings, hostna
 
 def _environment(props: TaskProps) -> list[str]:
     """The environment of the container; that of the program is part of the run."""
-    no_gpus = [] if props["gpus"] else ["NVIDIA_VISIBLE_DEVICES=void"]
+    no_gpus = [] if limits_of(props).gpus else ["NVIDIA_VISIBLE_DEVICES=void"]
     return ["TFDEPLOY_MACHINE={{.Node.Hostname}}", *no_gpus]
 
 
 def _resources(props: TaskProps, gpu_kind: str) -> dict[str, Any]:
-    limits = {"NanoCPUs": int(props["cpus"] * 1e9), "MemoryBytes": props["memory"]}
-    nonzero = {name: value for name, value in limits.items() if value}
-    count = len(props["gpus"])
-    kind = {"Kind": gpu_kind, "Value": count}
-    gpus = {"GenericResources": [{"DiscreteResourceSpec": kind}]} if count else {}
+    limits = limits_of(props)
+    sizes = {"NanoCPUs": int(limits.cpus * 1e9), "MemoryBytes": limits.memory}
+    nonzero = {name: value for name, value in sizes.items() if value}
+    kind = {"Kind": gpu_kind, "Value": limits.gpus}
+    gpus = {"GenericResources": [{"DiscreteResourceSpec": kind}]} if limits.gpus else {}
     return {"Limits": nonzero, "Reservations": {**nonzero, **gpus}}
 
 
