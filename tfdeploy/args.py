@@ -145,6 +145,8 @@ class JobArgs(TypedDict, total=False):
     """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
     gpus: pulumi.Input[int]
     """GPUs of each task, which it sees by `CUDA_VISIBLE_DEVICES`."""
+    nice: pulumi.Input[int]
+    """The niceness of each task: while other programs need the processors, Linux gives this one less of them; 19 gives the least."""
     port: pulumi.Input[int]
     """The port of task 0; task 1 has the next one, and so on."""
     env: pulumi.Input[Mapping[str, pulumi.Input[str]]]

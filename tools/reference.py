@@ -1,6 +1,7 @@
 """Generates tfdeploy/args.py, docs/reference.md, docs/command.md and package/schema.json: `python -m tools.reference`."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -178,6 +179,9 @@ def schema() -> str:
 
 
 if __name__ == "__main__":
-    for page, text in ((ARGS, arguments.module()), (TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
+    if ARGS.read_text() != arguments.module():  # the schema is made from what is imported of it
+        ARGS.write_text(arguments.module())
+        os.execv(sys.executable, [sys.executable, "-m", "tools.reference"])
+    for page, text in ((TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
         page.write_text(text)
         sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")

@@ -1,5 +1,9 @@
 """A live cluster grows, shrinks, and gets other limits."""
 
+from typing import Any
+
+import pytest
+
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
@@ -71,11 +75,14 @@ def test_taking_away_what_is_not_there_is_done(cluster: Standing) -> None:
     BACKEND.runner.delete_task(props)
 
 
-def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(cluster: Standing) -> None:
+@pytest.mark.parametrize("changed", [{"memory": "1GiB"}, {"nice": 5}])
+def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(
+    cluster: Standing, changed: dict[str, Any]
+) -> None:
     cluster.up(WAITS, ps=1, workers=3)
     cluster.until_running("ps-0", "worker-0", "worker-1", "worker-2")
     before = cluster.look().endpoints
-    cluster.limit("worker-2", "worker-0", "worker-1", ps=1, workers=3, jobs={"worker": {"memory": "1GiB"}})
+    cluster.limit("worker-2", "worker-0", "worker-1", ps=1, workers=3, jobs={"worker": changed})
     cluster.until_running("worker-0", "worker-1", "worker-2", times=2)
     until(lambda: not cluster.job().restart_queue, "all have their turn behind them")
     restarted = [task for kind, task in cluster.happened() if kind == SETTINGS_CHANGED]

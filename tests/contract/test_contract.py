@@ -33,6 +33,7 @@ known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
 known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
 known["CUDA"] = os.environ["CUDA_VISIBLE_DEVICES"]
 known["own"] = os.environ["OWN"]
+known["nice"] = os.nice(0)
 shared = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"])
 (shared / os.environ["TFDEPLOY_HOSTNAME"]).write_text("a checkpoint")
 while not (shared / "ps-0").exists():
@@ -50,7 +51,7 @@ STORE = (
     "import http.server, os; port = int(os.environ['TFDEPLOY_ADDRESS'].rpartition(':')[2]); "
     "http.server.HTTPServer(('', port), http.server.SimpleHTTPRequestHandler).serve_forever()"
 )
-SERVED = f'{JOB}, services={{"store": {{"command": ["python", "-c", {STORE!r}]}}}}'
+SERVED = f'{JOB}, jobs={{"worker": {{"nice": 5}}}}, services={{"store": {{"command": ["python", "-c", {STORE!r}]}}}}'
 EATER = """\
 import os, time
 eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
@@ -177,15 +178,18 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
                 "FAIL_FAST": "use_caller",
                 "CUDA": "",
                 "own": f"of worker-{index}",
+                "nice": 5,
             },
         }
 
 
 def test_a_preview_of_changes_leaves_nothing_behind(project: Project) -> None:
-    project.write(SERVED.replace("workers=2", "workers=3") + ', jobs={"worker": {"memory": "1GiB"}}', TOLD)
+    limited = SERVED.replace('"nice": 5', '"nice": 7, "memory": "1GiB"')
+    project.write(limited.replace("workers=2", "workers=3"), TOLD)
     preview = preview_that_writes_nothing(project)
     assert "+ worker-2" in preview
-    assert "~ worker-0, worker-1  memory none -> 1 GiB" in preview or project.folder.parent.name.startswith("toy")
+    change = "~ worker-0, worker-1  memory none -> 1 GiB, nice 5 -> 7  (restarts, one task at a time)"
+    assert change in preview or project.folder.parent.name.startswith("toy")
 
 
 def test_finished_stays_finished(project: Project) -> None:

@@ -58,6 +58,7 @@ _JOB = st.fixed_dictionaries(
         "cpus": st.floats(0, 2),
         "memory": _SIZE,
         "gpus": st.integers(0, 2),
+        "nice": st.integers(0, 19),
         "port": st.integers(1, 65_000),
         "env": _ENV,
         "restart": _RESTART,

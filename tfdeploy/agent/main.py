@@ -24,7 +24,7 @@ def _run(verb: str, rest: "list[str]") -> int:
     if verb == "lead":
         from .system.parent_death import lead
 
-        lead(rest[0], rest[1:])
+        lead(*rest)
     elif verb == "launch":
         from .launch.launcher import launch
 

@@ -18,6 +18,7 @@ class Limits(SparseJsonData):
     """Bytes."""
     cpus: float = 0.0
     gpus: int = 0
+    nice: int = 0
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _TYPE_NAMES = {
 
 
 _OF_JOBS = {
-    **{name: name for name in ("cpus", "memory", "gpus", "port")},
+    **{name: name for name in ("cpus", "memory", "gpus", "nice", "port")},
     **dict.fromkeys(("cpu", "num_cpus"), "cpus"),
     **dict.fromkeys(("gpu", "num_gpus", "accelerators"), "gpus"),
     **dict.fromkeys(("mem", "ram", "memory_limit", "mem_limit"), "memory"),

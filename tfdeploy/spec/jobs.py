@@ -92,6 +92,9 @@ class JobSpec(JsonData):
     """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
     gpus: int = integer(0, 0, 1_000)
     """GPUs of each task, which it sees by `CUDA_VISIBLE_DEVICES`. A gpu_worker has 1 by default."""
+    nice: int = integer(0, 0, 19)
+    """The niceness of each task: while other programs need the processors, Linux gives this one less of them; 19 gives the least. It
+    compares programs of one control group: in a container those of this container, such as what `tfdeploy exec` runs."""
     port: int = integer(0, 1, _MOST_PORTS)
     """The port of task 0; task 1 has the next one, and so on. By default each task uses a free port."""
     env: Mapping[str, str] = own(MAPPING, environment, {})

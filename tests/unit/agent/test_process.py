@@ -116,17 +116,23 @@ def test_a_group_whose_number_is_used_again_is_left_alone(
     assert not note.exists()
 
 
-def started_by(folder: Path, program: str, **more: str) -> tuple[Child, list[int]]:
-    """A child that has run this shell program, at its end, and the process ids that it has printed."""
-    made = Child(["sh", "-c", program], {**os.environ, **more}, folder, folder / "child.json", Limits())
+def started_by(folder: Path, program: str, nice: int = 0, **more: str) -> tuple[Child, list[int]]:
+    """A child that has run this shell program, at its end, and the numbers that it has printed."""
+    made = Child(["sh", "-c", program], {**os.environ, **more}, folder, folder / "child.json", Limits(nice=nice))
     stdout = made.process.stdout
     assert stdout is not None
     until(made.end, "the end of the child")
-    pids = [int(stdout.readline()) for _ in range(program.count("echo"))]
+    numbers = [int(stdout.readline()) for _ in range(program.count("echo"))]
     made.finish()
     for pipe in filter(None, (stdout, made.process.stderr)):
         pipe.close()
-    return made, pids
+    return made, numbers
+
+
+@pytest.mark.parametrize(("asked", "added"), [(0, 0), (5, 5), (19, 19)])
+def test_a_program_has_the_niceness_of_its_task(tmp_path: Path, asked: int, added: int) -> None:
+    _, (nice,) = started_by(tmp_path, "echo $(nice)", asked)
+    assert nice == min(os.nice(0) + added, 19)
 
 
 @pytest.mark.parametrize("start", ["sleep 611 &", "setsid sleep 611 &", "(setsid sh -c 'sleep 611 & wait' &) ; true &"])

@@ -151,9 +151,9 @@ class Child:
         self._lock = threading.Lock()
         self._mark = mark = os.urandom(16).hex()
         _write_note(note, {"group": 0, "start": "", "boot": "", "mark": mark})  # first, as a process needs an owner
-        step = [sys.executable, "-I", "-S", str(Path(sys.argv[0]).resolve()), "lead", str(os.getpid())]
+        step = [sys.executable, "-I", "-S", str(Path(sys.argv[0]).resolve()), "lead"]
         self.process = subprocess.Popen(
-            [*step, *command],
+            [*step, str(os.getpid()), str(limits.nice), *command],
             env={**env, MARK: mark},
             cwd=str(folder),
             stdin=subprocess.DEVNULL,

@@ -54,14 +54,15 @@ def _set_policy(name: str) -> None:
         os.sched_setscheduler(0, getattr(os, name), os.sched_param(0))
 
 
-def lead(parent: str, command: "list[str]") -> None:
-    """Become the command, which dies with the launcher of process id `parent`. Does not return."""
+def lead(parent: str, nice: str, *command: str) -> None:
+    """Become the command with this niceness, which dies with the launcher of process id `parent`. Does not return."""
     die_with_parent(signal.SIGKILL, int(parent))
     _set_policy("SCHED_OTHER")
     for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     try:
+        os.nice(int(nice))
         os.execvp(command[0], command)
     except OSError as error:
         print(f"tfdeploy: cannot start {command[0]!r}: {_reason(command[0], error)}", file=sys.stderr, flush=True)

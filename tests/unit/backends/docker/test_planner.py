@@ -53,6 +53,7 @@ def test_without_a_change_there_is_no_line() -> None:
         ({"shm_size": 1 << 30}, {}, ("shm_size", "", "1 GiB")),
         ({}, {"jobs": {"worker": {"memory": "1GiB"}}}, ("memory", "", "1 GiB")),
         ({}, {"jobs": {"worker": {"cpus": 2}}}, ("cpus", "", "2")),
+        ({}, {"jobs": {"worker": {"nice": 5}}}, ("nice", "", "5")),
     ],
 )
 def test_a_change_has_the_value_before_and_after(

@@ -112,7 +112,7 @@ OTHER_CONTAINERS: list[dict[str, Any]] = [
     {"network": "host", "controller_address": "10.0.0.1:20001"},
 ]
 OTHER_PROPS: list[dict[str, Any]] = [
-    *({"limits": {name: value}} for name, value in {"memory": 1024**3, "cpus": 0.5, "gpus": 1}.items()),
+    *({"limits": {name: value}} for name, value in {"memory": 1024**3, "cpus": 0.5, "gpus": 1, "nice": 5}.items()),
     {"port": 2300},
     {"grace": 300.0},
     {"machine": "other"},

@@ -65,6 +65,14 @@ def test_no_secret_is_in_an_object_but_in_secrets() -> None:
     assert secrets_suffix({"A": "1"}, "token") != secrets_suffix({"A": "2"}, "token")
 
 
+def test_the_limits_of_a_task_are_those_of_its_pod_and_of_its_launcher() -> None:
+    limits = {"memory": 1 << 30, "cpus": 0.5, "gpus": 1, "nice": 5}
+    (container,) = task_job(props(limits=limits))["spec"]["template"]["spec"]["containers"]
+    sizes = {"memory": str(1 << 30), "cpu": "500m", "nvidia.com/gpu": "1"}
+    assert container["resources"] == {"limits": sizes, "requests": sizes}
+    assert json.loads(container["command"][-1])["limits"] == limits
+
+
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
@@ -83,6 +91,12 @@ def test_a_preview_shows_all_that_replaces_a_pod(change: dict[str, Any], shown: 
     assert pod_changes([task], {"worker-0": SETTINGS}, existing) == ()
     (changed,) = pod_changes([task], {"worker-0": replace(SETTINGS, **change)}, existing)
     assert str(changed) == f"~ worker-0  {shown}  ({RESTARTS})"
+
+
+def test_a_preview_shows_another_limit() -> None:
+    (task,) = plan(workers=1, jobs={"worker": {"memory": "1GiB", "cpus": 0.5, "nice": 5}}).tasks
+    (changed,) = pod_changes([task], {"worker-0": SETTINGS}, {"worker-0": task_job(props(hostname="worker-0"))})
+    assert str(changed) == f"~ worker-0  nice none -> 5  ({RESTARTS})"
 
 
 def test_what_is_created_again_is_what_was_created() -> None:
