@@ -32,8 +32,7 @@ known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEP
 known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
 known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
 known["CUDA"] = os.environ["CUDA_VISIBLE_DEVICES"]
-known["own"] = os.environ["OWN"]
-known["nice"] = os.nice(0)
+known["own"] = f'{os.environ["OWN"]} at niceness {os.nice(0)}'
 shared = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"])
 (shared / os.environ["TFDEPLOY_HOSTNAME"]).write_text("a checkpoint")
 while not (shared / "ps-0").exists():
@@ -177,8 +176,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
                 },
                 "FAIL_FAST": "use_caller",
                 "CUDA": "",
-                "own": f"of worker-{index}",
-                "nice": 5,
+                "own": f"of worker-{index} at niceness 5",
             },
         }
 
