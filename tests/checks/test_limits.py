@@ -9,21 +9,21 @@ import pytest
 from tools.density import ROOT, measured
 
 LIMITS = {
-    "tfdeploy": 2094,
+    "tfdeploy": 2096,
     "tfdeploy/component": 1558,
-    "tfdeploy/spec": 2162,
-    "tfdeploy/plan": 1798,
-    "tfdeploy/agent": 11270,
-    "tfdeploy/backends": 3338,
-    "tfdeploy/backends/local": 1719,
+    "tfdeploy/spec": 2171,
+    "tfdeploy/plan": 1801,
+    "tfdeploy/agent": 11272,
+    "tfdeploy/backends": 3343,
+    "tfdeploy/backends/local": 1725,
     "tfdeploy/backends/docker": 3932,
-    "tfdeploy/backends/kubernetes": 2971,
+    "tfdeploy/backends/kubernetes": 2972,
     "tfdeploy/backends/ec2": 6894,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6453,
-    "tests": 78291,
+    "tests": 78332,
     "bench": 4800,
-    "docs": 6622,
+    "docs": 6625,
     "tools": 12590,
     "programs": 25700,
     "images": 450,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48749, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48777, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
