@@ -10,13 +10,13 @@ from tests.components.conftest import TOKEN, Standing
 from tests.components.test_artifacts import SAVES
 from tests.waiting import until
 from tfdeploy.agent import events
-from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_restore import restore
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import MOVED, STOPPED
 from tfdeploy.agent.transport.rpc import UNIX, Client
 from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.backends.lost_record import list_record
 from tfdeploy.backends.move import MovedRunProps
 from tfdeploy.errors import BackendError
 
@@ -79,9 +79,8 @@ def test_a_controller_that_is_killed_during_the_import_gets_the_record_again(pla
     BACKEND.runner.stop_to_move(former.cluster)  # type: ignore[attr-defined]
     until(new.places.controller_socket.exists, "the controller listens")
     with Client(f"{UNIX}{new.places.controller_socket}", TOKEN) as client:
-        record_import.send(
-            former.places.record, lambda *call: b'{"lacking": []}' if call[1] != "/import" else client.call(*call)
-        )
+        listed = list_record(former.places.record)
+        assert client.json("PUT", "/import", listed.to_dict())["wanted"]
     new.kill("controller")
     with pytest.raises(FileNotFoundError):
         (new.places.record / "current").read_text()

@@ -34,7 +34,7 @@ _SHOWN_TASKS = 5
 _UNWRITABLE_SECONDS = 120.0
 """How long artifacts are waited for that the record cannot take, as on a full disk: their launcher gives up before."""
 
-_CONTROLLER_SECONDS, _IMPORT_SECONDS = 20.0, 900.0
+_CONTROLLER_SECONDS = 20.0
 _DUMP_SECONDS = 20.0
 """A launcher observes its program for about five seconds; for up to twelve where the computer is busy or py-spy does not respond."""
 
@@ -202,30 +202,6 @@ def await_controller(controller: ControllerApi, name: str, seconds: float = _CON
         BackendError: it does not within so many seconds.
     """
     wait_for(lambda: controller.json("GET", "/stopped"), f"the controller of {name} did not respond", seconds)
-
-
-def give_record(
-    controller: ControllerApi, folder: Path, copied_at: float, is_moved: bool = False, returns: bool = False
-) -> None:
-    """Give the record in a folder to a controller that has none (see `ImportRequest`). For many GiB that takes longer than a call: then
-    wait for it.
-
-    Raises:
-        BackendError: it is not done in `_IMPORT_SECONDS`.
-        OSError, CallError: a file cannot be read; the controller refuses it.
-    """
-    from ..agent.record import record_import  # commands that only read import no record to write
-
-    sha256 = record_import.send(folder, controller.call)
-    request = record_import.ImportRequest(sha256, copied_at, is_moved, returns)
-    try:
-        controller.json("POST", "/import", request.to_dict())
-    except OSError as error:
-        wait_for(
-            lambda: controller.json("GET", "/import")["sha256"] == request.sha256,
-            f"the record was not imported ({error})",
-            _IMPORT_SECONDS,
-        )
 
 
 def take_dumps(controller: ControllerApi, name: str, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":

@@ -3,14 +3,18 @@
 The copy also has what launchers could not report, where they were stopped because their machines left the controller's place.
 """
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 from ..agent.control import reconcile
+from ..agent.files import sha256_of
 from ..agent.launch.program import Program
+from ..agent.record.artifact_manifest import MANIFEST, load_manifest
 from ..agent.record.output import DIFFERS, Log
 from ..agent.record.record import Record
-from ..agent.record.record_files import RecordList
+from ..agent.record.record_files import Range, RecordList, list_files, read_ranges, small_file
+from ..agent.record.replica import pack
 from ..agent.run_state import RunState
 from ..agent.sync import LauncherReport
 from ..agent.transport.rpc import CallError
@@ -18,7 +22,7 @@ from ..errors import BackendError
 from ..units import moment
 from . import controller_calls
 from .base import ClusterRef
-from .controller_calls import ControllerApi
+from .controller_calls import ControllerApi, understood
 from .record_copy import RecordCopy
 
 
@@ -36,13 +40,46 @@ def restore(controller: ControllerApi, cluster: ClusterRef, seconds: float) -> s
         return ""
     controller_calls.await_controller(controller, cluster["name"], seconds)
     try:
-        if RecordList.from_dict(controller.json("POST", "/files", {"runs": []})).runs:
+        if RecordList.from_dict(controller.json("POST", "/files", {"runs": []})).run:
             return ""
         lost_at = copy.record.last_alive() or run.submitted_at
-        controller_calls.give_record(controller, copy.folder, lost_at)
+        give_record(controller, copy.folder, lost_at)
     except (OSError, CallError, ValueError) as error:
         raise BackendError(f"{cluster['name']}: the record in {copy.folder} could not be restored: {error}") from None
     return f"the controller has no record: it gets that of {moment(lost_at)}, which was copied from its predecessor"
+
+
+def give_record(
+    controller: ControllerApi, folder: Path, copied_at: float, is_moved: bool = False, returns: bool = False
+) -> None:
+    """Give the record in a folder to a controller that has none, or that of a run that has moved away (see `ImportRequest`). It says
+    which ranges of which files it wants.
+
+    Raises:
+        OSError, CallError: a file cannot be read; the controller does not respond, or refuses it.
+    """
+    listed = json.dumps(list_record(folder).to_dict()).encode()
+    reply = json.loads(controller.call("PUT", "/import", listed))
+    while reply["wanted"] is not None:
+        ranges = understood(lambda data: [Range(*part) for part in data["wanted"]], reply)
+        reply = json.loads(controller.call("PUT", "/import/ranges", pack(ranges, read_ranges(folder, ranges))))
+    controller.json("POST", "/import", {"copied_at": copied_at, "is_moved": is_moved, "returns": returns})
+
+
+def list_record(folder: Path) -> RecordList:
+    """The files of the record in a folder, with the hashes of what is in them. The list of artifacts may have others, as after a crash
+    of what copied them."""
+    record = Record(folder)
+    listed = RecordList(record.record_id(), 0.0, list_files(folder))
+    files = [
+        file if file.text is not None else file._replace(sha256=sha256_of(folder / file.name, file.size))
+        for file in listed.files
+    ]
+    for run_folder in map(record.run_folder, record.runs()):
+        name = f"runs/{run_folder.name}/{MANIFEST}"
+        if (folder / name).exists() and not listed.text(name):  # it is damaged
+            files.append(small_file(name, json.dumps(load_manifest(run_folder).to_dict())))
+    return listed._replace(files=files, run=listed.text("current").strip())
 
 
 def add_left(cluster: ClusterRef, hostname: str, folder: Path) -> None:

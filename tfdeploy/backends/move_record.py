@@ -17,6 +17,7 @@ from . import controller_calls
 from .backend import load
 from .base import ClusterRef
 from .controller_calls import ControllerApi
+from .lost_record import give_record
 from .move import MovedRunProps, Replacement, RunMover, StoppedRun, begins_again, missing_checkpoint
 from .record_copy import RecordCopy
 
@@ -68,10 +69,10 @@ def bring_here(props: MovedRunProps) -> list[str]:
             return []
         _check_source(props, newest)
         try:
-            said = _empty(controller, cluster, own, newest) if own is not None else []
+            said = _stop_here(controller, cluster, own, newest) if own is not None else []
             returns = props["returns"] and props["run"]["id"] == newest.run.spec.id
             copied_at = newest.stopped.record.last_alive()
-            controller_calls.give_record(controller, newest.stopped.folder, copied_at, True, returns)
+            give_record(controller, newest.stopped.folder, copied_at, True, returns)
         except (OSError, CallError) as error:
             where = f"the record of {newest.cluster['backend']} could not be moved to {cluster['backend']}"
             raise BackendError(f"{cluster['name']}: {where}: {error}") from None
@@ -102,18 +103,16 @@ def _check_source(props: MovedRunProps, source: _Source) -> None:
         )
 
 
-def _empty(controller: ControllerApi, cluster: ClusterRef, own: RunState, newest: _Source) -> list[str]:
-    """Empty the record that the run has left here when it moved away. If the newest one may not have all of it, it is retained: where,
-    in a sentence."""
+def _stop_here(controller: ControllerApi, cluster: ClusterRef, own: RunState, newest: _Source) -> list[str]:
+    """Stop what the run has left here when it moved away: its record becomes the newest one. If that may not have all of it, a copy is
+    retained: where, in a sentence."""
     controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
-    retained = ""
-    if not newest.stopped.is_current:
-        copy = RecordCopy(cluster)
-        if not copy.download(controller):
-            raise BackendError(f"{cluster['name']}: the controller does not respond. Run `pulumi up` again")
-        retained = copy.retire({"volumes": False, "record": True})
-    body = {"record_id": newest.stopped.record.record_id(), "moves": newest.run.moves}
-    controller.json("POST", "/empty", body)
+    if newest.stopped.is_current:
+        return []
+    copy = RecordCopy(cluster)
+    if not copy.download(controller):
+        raise BackendError(f"{cluster['name']}: the controller does not respond. Run `pulumi up` again")
+    retained = copy.retire({"volumes": False, "record": True})
     return [retained] if retained else []
 
 

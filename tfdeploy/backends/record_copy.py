@@ -13,9 +13,9 @@ from functools import cache
 from typing import NamedTuple
 
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.record.record import Record, RecordView, ViewRequest
+from ..agent.record.record import Record, RecordView, ViewRequest, current_run
 from ..agent.record.record_files import Range, RecordList
-from ..agent.record.replica import Read, Replica, unpack
+from ..agent.record.replica import Read, Replica, read_all, unpack
 from ..agent.run_state import RunState
 from ..agent.sync import PROTOCOL
 from ..agent.system.locks import IsLocked, locked
@@ -86,7 +86,7 @@ class RecordCopy:
         with self.locked(_LONG_WAIT if waits else _SHORT_WAIT):
             before, original = self.record.current(), _Original(controller)
             listed = original.files(["", *([before.spec.id] if before else [])])
-            if before and not listed.runs:
+            if before and not listed.run:
                 raise RecordLost("the controller has no record: its disk was lost. `pulumi up --refresh` restores it")
             run = current_run(listed)
             self._follow(listed, original.read, OBSERVATION_SECONDS)
@@ -134,12 +134,13 @@ class RecordCopy:
         """Artifacts are fetched for so many seconds. What the controller refuses now is fetched by the next update."""
         self._begin(listed.record_id)
         deadline = time.monotonic() + seconds
-        replica = Replica(self.folder, read, lambda: time.monotonic() >= deadline)
-        missing = replica.update(listed.files)
+        replica = Replica(self.folder, lambda: time.monotonic() >= deadline)
+        missing = read_all(replica.grow(listed.files), read)
+        replica.store_states(listed.files)
         if listed.run and not missing:
             self.record.touch(listed.at)
         with suppress(CallError):
-            return missing + replica.fetch_artifacts(listed.files)
+            return missing + read_all(replica.fetch_artifacts(listed.files), read)
         return [*missing, "artifacts"]
 
     def download(self, controller: ControllerApi) -> bool:
@@ -199,16 +200,6 @@ class RecordCopy:
             remedy = "" if error.errno in DISK_FULL else " Repair this, and run the command again."
             sentence = f"the record cannot be copied to {self.folder}: {file_error(error)}{remedy}"
             raise RecordCopyError(sentence) from None
-
-
-def current_run(listed: RecordList) -> RunState | None:
-    """The current run in a list of a record's files.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: this version does not understand it.
-    """
-    text = listed.text(f"runs/{listed.run}/run_state.json")
-    return RunState.from_dict(json.loads(text)) if text else None
 
 
 def _understood(listed: RecordList) -> RecordList:

@@ -1,17 +1,19 @@
 """Records that are imported, and the calls that do it."""
 
+import hashlib
 import json
-import time
-from collections.abc import Callable
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.controller_server import AllowedCall, _routes_of_users
+from tfdeploy.agent.control.record_import import ImportRequest
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -20,8 +22,8 @@ from tfdeploy.agent.record.artifact_manifest import (
 )
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends.lost_record import give_record
 
 SPEC = plan(workers=1).run
 
@@ -40,27 +42,65 @@ def recorded(folder: Path, run: RunState) -> Record:
     record.record_id()
     record.add_events(run.spec.id, [Event(events.RUN_SUBMITTED)])
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"step 1\n")])
-    (record.artifacts_folder(run.spec.id) / "saved").mkdir(parents=True)
-    (record.artifacts_folder(run.spec.id) / "saved/model.ckpt-5.data-0").write_bytes(b"x" * 3_000_000)
+    store(record, run.spec.id, {"saved/model.ckpt-5.data-0": b"x" * 3_000_000})
     (record.run_folder(run.spec.id) / "metrics.json").write_text("{}")
     return record
 
 
-def call_of(record: Record) -> Callable[[str, str, bytes], bytes]:
-    """The calls of an import at the controller of this record."""
+def store(record: Record, run_id: str, files: dict[str, bytes]) -> None:
+    """The run has these artifacts, and no others."""
+    shutil.rmtree(record.artifacts_folder(run_id), ignore_errors=True)
+    for name, content in files.items():
+        (record.artifacts_folder(run_id) / name).parent.mkdir(parents=True, exist_ok=True)
+        (record.artifacts_folder(run_id) / name).write_bytes(content)
+    listed = [
+        ManifestFile(name, len(content), "1", hashlib.sha256(content).hexdigest()) for name, content in files.items()
+    ]
+    artifacts = [ManifestArtifact("keras", file.name, "laptop", 0, [file]) for file in listed]
+    save_manifest(record.run_folder(run_id), ArtifactList(artifacts))
 
-    def call(_: str, path: str, body: bytes) -> bytes:
-        if path == "/import":
-            return json.dumps({"lacking": record_import.begin(record.folder, body)}).encode()
-        record_import.put(record.folder, body)
-        return b"{}"
 
-    return call
+class Caller:
+    """Calls a controller as a client does. The connection is cut after so many calls."""
+
+    def __init__(self, controller: Controller, calls: int = 1_000_000) -> None:
+        self._routes: dict[tuple[str, str], AllowedCall] = {
+            (it.method, it.path): it for it in _routes_of_users(controller)
+        }
+        self._calls_left = calls
+        self.calls: list[tuple[str, int]] = []
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        if not self._calls_left:
+            raise ConnectionError("cut")
+        self._calls_left -= 1
+        self.calls.append((path, len(body)))
+        result = self._routes[method, path].action(body)
+        return result if isinstance(result, bytes) else json.dumps(result or {}).encode()
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body or {}).encode()))
+        return content
+
+
+def given(controller: Controller, record: Record, is_moved: bool = True, returns: bool = False) -> Caller:
+    """Give a record to a controller; what it was called for."""
+    caller = Caller(controller)
+    give_record(caller, record.folder, 1.0, is_moved, returns)
+    return caller
+
+
+class _WithoutEnd(Caller):
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        self.request = ImportRequest.from_dict(body or {})
+        return {}
 
 
 def sent(controller: Controller, record: Record, is_moved: bool = True) -> ImportRequest:
     """Send a record; the request that ends the import."""
-    return ImportRequest(record_import.send(record.folder, call_of(controller.record)), time.time(), is_moved)
+    caller = _WithoutEnd(controller)
+    give_record(caller, record.folder, 1.0, is_moved)
+    return caller.request
 
 
 def checkpoint(folder: Path, run: RunState, step: int, has_data: bool = True) -> Record:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.imported import SPEC, checkpoint, recorded, run_state, sent
+from tests.unit.agent.imported import SPEC, checkpoint, given, recorded, run_state, sent, store
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -22,12 +21,13 @@ from tfdeploy.agent.record.artifact_manifest import (
 )
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
+from tfdeploy.agent.record.record_files import RecordFile, small_file
 from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.run_folders import RunRefused
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
 from tfdeploy.agent.sync import NOTHING, LauncherReport
+from tfdeploy.backends.lost_record import list_record
 
 
 @pytest.fixture
@@ -40,10 +40,7 @@ def test_a_record_arrives_with_its_logs_events_and_artifacts(
 ) -> None:
     monkeypatch.setattr("tfdeploy.agent.record.replica.PART", 1_000_000)
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    request = sent(controller, there)
-    assert controller.imported() == {"sha256": ""}
-    controller.finish_import(request)
-    assert controller.imported() == {"sha256": request.sha256}
+    given(controller, there)
     here = Record(tmp_path / "here")
     run_id = SPEC.id
     assert here.record_id() == there.record_id()
@@ -51,11 +48,11 @@ def test_a_record_arrives_with_its_logs_events_and_artifacts(
     assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
     assert not (here.run_folder(run_id) / "metrics.json").exists(), "observers read the logs again"
     assert [event.kind for event in here.events(run_id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
-    assert not (tmp_path / "here/import").exists()
+    assert not [*(tmp_path / "here").rglob("*.draft")]
 
 
 def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path: Path, controller: Controller) -> None:
-    controller.finish_import(sent(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))))
+    given(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0))))
     again = Controller(Record(tmp_path / "here"))
     for each in (controller, again):
         assert each.sync(LauncherReport("worker-0", "an-instance")).action == NOTHING, "before it is submitted"
@@ -78,15 +75,13 @@ def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path:
 @pytest.mark.parametrize("cause", [STOP_REQUESTED, MOVED])
 def test_a_run_that_was_stopped_or_seemed_to_run_continues(tmp_path: Path, controller: Controller, cause: str) -> None:
     result = RunResult(STOPPED, cause, 2.0) if cause == STOP_REQUESTED else None
-    controller.finish_import(sent(controller, recorded(tmp_path / "there", run_state(result))))
+    given(controller, recorded(tmp_path / "there", run_state(result)))
     assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
 
 
 @pytest.mark.parametrize("state", [SUCCEEDED, FAILED])
 def test_a_run_that_has_ended_stays_so(tmp_path: Path, controller: Controller, state: str) -> None:
-    controller.finish_import(
-        sent(controller, recorded(tmp_path / "there", run_state(RunResult(state, "task_failed", 2.0))))
-    )
+    given(controller, recorded(tmp_path / "there", run_state(RunResult(state, "task_failed", 2.0))))
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
 
 
@@ -108,14 +103,18 @@ def test_a_run_that_has_ended_stays_so(tmp_path: Path, controller: Controller, s
     ],
     ids=lambda name: name[:30],
 )
-def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "a/b/here"
-    listed = RecordList("an-id", 0.0, [RecordFile(name, 1, "hash")])
-    with pytest.raises(ValueError, match="is not a file of a record"):
-        record_import.begin(folder, json.dumps(listed.to_dict()).encode())
-    with pytest.raises(ValueError, match="this part begins at"):
-        record_import.put(folder, pack([Range(name, 0, 1)], [b"x"]))
-    assert not folder.exists()
+def test_names_that_a_record_does_not_have_are_not_stored(tmp_path: Path, name: str) -> None:
+    controller = Controller(Record(tmp_path / "a/b/here"))
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    listed = list_record(there.folder)
+    strange = [RecordFile(name, 1, "hash"), small_file(name, "x"), *listed.files]
+    wanted = controller.record_import.begin(listed._replace(files=strange))
+    assert wanted is not None
+    assert name not in {part.name for part in wanted}
+    message = pack([part._replace(name=name) for part in wanted], [b"x" for _ in wanted])
+    assert controller.record_import.put(message) == wanted, "what is not wanted is not stored"
+    files = {path.relative_to(tmp_path / "a").as_posix() for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    assert files <= {"b/here/format", "b/here/record_id"}
 
 
 @pytest.mark.parametrize(
@@ -123,32 +122,29 @@ def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, name: str
     [
         (run_state(RunResult(STOPPED, MOVED, 2.0)), 1, True, ""),
         (run_state(RunResult(SUCCEEDED, "", 2.0)), 1, True, ""),
-        (run_state(), 1, True, "has not moved away"),
-        (run_state(RunResult(STOPPED, MOVED, 2.0), moves=1), 1, True, "has not moved away"),
+        (run_state(), 1, True, "has runs already"),
+        (run_state(RunResult(STOPPED, MOVED, 2.0), moves=1), 1, True, "has runs already"),
         (run_state(RunResult(STOPPED, MOVED, 2.0)), 1, False, "is another one"),
     ],
     ids=["it has moved on", "finished", "it runs here", "it is the newest", "another cluster"],
 )
-def test_only_the_record_of_a_run_that_has_moved_away_is_emptied(
+def test_only_the_record_of_a_run_that_has_moved_away_is_replaced(
     tmp_path: Path, here: RunState, moves: int, is_same_record: bool, refusal: str
 ) -> None:
     mine = recorded(tmp_path / "here", here)
     theirs = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 3.0), moves=moves))
     theirs.set_record_id(mine.record_id())
+    mine.save_other(run_state(spec=replace(SPEC, id="only-here")))
+    if not is_same_record:
+        theirs.set_record_id("another")
     controller = Controller(Record(tmp_path / "here"))
-    request = sent(controller, theirs)
-    with pytest.raises(RunRefused, match="has runs already"):
-        controller.finish_import(request)
-    record_id = mine.record_id() if is_same_record else "another"
     with nullcontext() if not refusal else pytest.raises(RunRefused, match=refusal):
-        controller.empty(record_id, moves)
+        caller = given(controller, theirs)
     if refusal:
-        assert Record(tmp_path / "here").events(SPEC.id)[0].kind == events.RUN_SUBMITTED
+        assert [event.kind for event in Record(tmp_path / "here").events(SPEC.id)] == [events.RUN_SUBMITTED]
         return
-    assert Record(tmp_path / "here").runs() == []
-    assert controller.view(ViewRequest()).run_state is None
-    controller.empty(record_id, moves)  # as an update does that was cut off
-    controller.finish_import(request)
+    assert sum(size for path, size in caller.calls if path == "/import/ranges") < 1000, "the rest is here already"
+    assert Record(tmp_path / "here").runs() == [SPEC.id, "only-here"]
     controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     now = Record(tmp_path / "here").current()
     assert now is not None
@@ -160,18 +156,17 @@ def test_a_run_that_failed_elsewhere_continues_only_where_it_was_before(
     tmp_path: Path, controller: Controller, returns: bool
 ) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
-    controller.finish_import(replace(sent(controller, there), returns=returns))
+    given(controller, there, returns=returns)
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"] is not returns
 
 
 def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller: Controller) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
     names = ["metrics.json", ".x.draft", "/".join(["d" * 200] * 4 + ["e" * 200])]
-    for folder in (there.artifacts_folder(SPEC.id), there.run_folder(SPEC.id) / "artifacts.draft"):
-        for name in names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text("x")
-    controller.finish_import(sent(controller, there))
+    store(there, SPEC.id, dict.fromkeys(names, b"x"))
+    (there.run_folder(SPEC.id) / "artifacts.draft").mkdir()
+    (there.run_folder(SPEC.id) / "artifacts.draft/0").write_text("x")
+    given(controller, there)
     here = Record(tmp_path / "here")
     assert all((here.artifacts_folder(SPEC.id) / name).read_text() == "x" for name in names)
     assert not (here.run_folder(SPEC.id) / "artifacts.draft").exists()
@@ -180,9 +175,7 @@ def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller:
 def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_too(
     tmp_path: Path, controller: Controller
 ) -> None:
-    controller.finish_import(
-        sent(controller, checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5))
-    )
+    given(controller, checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5))
     assert (Record(tmp_path / "here").run_folder(SPEC.id) / "artifacts.json").stat().st_mtime == 1.0
 
 
@@ -192,7 +185,7 @@ def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> No
     (record.folder / path).parent.mkdir(parents=True)
     (record.folder / path).write_text("x")
     target = Controller(Record(tmp_path / "to"))
-    target.finish_import(sent(target, record))
+    given(target, record)
     assert Record(tmp_path / "to").runs() == [SPEC.id]
 
 
@@ -219,11 +212,14 @@ def test_a_copy_that_was_killed_before_it_listed_what_it_stored_is_moved(
     save_manifest(there.run_folder(SPEC.id), ArtifactList(artifacts[:1], [], artifacts[1:]))
     for name, content in on_disk.items():
         (there.artifacts_folder(SPEC.id) / name).write_bytes(content)
-    controller.finish_import(sent(controller, there))
+    given(controller, there)
     here = Record(tmp_path / "here")
     rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
     assert ([row.name for row in rows if row.is_complete], lacking) == (stored, left_out)
-    assert all((here.artifacts_folder(SPEC.id) / name).read_bytes() == on_disk[name] for name in on_disk)
+    for name in stored:
+        assert (here.artifacts_folder(SPEC.id) / f"{name}.data-0").read_bytes() == {**files, **files_of_9}[
+            f"{name}.data-0"
+        ]
 
 
 def _hashed(name: str, content: bytes) -> ManifestFile:
@@ -257,7 +253,7 @@ def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
     with pytest.raises(ValueError, match=f"the (state of the )?run '{run_id}'"):
         sent(controller, there)
     new = {path.relative_to(tmp_path).as_posix() for path in set(tmp_path.rglob("*")) - before}
-    assert {name for name in new if "import" not in name} == set()
+    assert new <= {"a/b/here/format", "a/b/here/record_id"}
     assert Record(tmp_path / "a/b/here").current() is None
 
 
@@ -270,7 +266,7 @@ def test_a_run_that_was_stopped_to_be_moved_continues_with_the_controller_that_g
     assert run is not None
     run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
     there.save(run)
-    controller.finish_import(sent(controller, there, is_moved=False))
+    given(controller, there, is_moved=False)
     accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))
     assert (accepted["decided"], accepted["train_dir"]) == (False, expected.format(tmp=tmp_path))
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))["train_dir"] == accepted["train_dir"]
@@ -287,8 +283,7 @@ def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) 
     run.tasks["worker-0"].attempt, run.tasks["worker-0"].state = 3, RUNNING
     there.save(run)
     controller = Controller(Record(tmp_path / "here"), 0o1777)
-    request = replace(sent(controller, there, is_moved=False), copied_at=time.time() - 300)
-    controller.finish_import(request)
+    controller.finish_import(replace(sent(controller, there, is_moved=False), copied_at=time.time() - 300))
     now = controller.view(ViewRequest()).run_state
     assert now is not None, "launchers get their orders at once: they may still run"
     assert (now.result, now.moves, now.has_arrived) == (None, 0, False)
@@ -298,5 +293,5 @@ def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) 
     assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
     assert here.events(SPEC.id)[-1].delay == pytest.approx(300, abs=60)
     with pytest.raises(RunRefused, match="has runs already"):
-        controller.finish_import(sent(controller, there, is_moved=False))
+        given(controller, there, is_moved=False)
     assert len(here.events(SPEC.id)) == 2

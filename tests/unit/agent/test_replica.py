@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifa
 from tfdeploy.agent.record.artifact_store import DRAFT_FOLDER
 from tfdeploy.agent.record.output import MAX_PIECES
 from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, small_file
-from tfdeploy.agent.record.replica import Replica
+from tfdeploy.agent.record.replica import Replica, read_all
 
 LOG = "runs/r/logs/worker-0"
 
@@ -27,6 +27,14 @@ class Original:
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
         self.calls += 1
         return [self.files[name][offset : offset + min(size, self.step)] for name, offset, size in ranges[:1]]
+
+
+def update(
+    folder: Path, original: Original, files: Sequence[RecordFile], is_over: Callable[[], bool] = lambda: False
+) -> list[str]:
+    copy = Replica(folder, is_over)
+    copy.store_states(files)
+    return read_all(copy.grow(files), original.read)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +52,9 @@ def test_a_list_has_the_content_of_states_alone(tmp_path: Path, name: str) -> No
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("what is here")
-    Replica(tmp_path, Original().read).update([small_file(name, "")._replace(size=0)])
+    update(tmp_path, Original(), [small_file(name, "")._replace(size=0)])
     assert path.read_text() == "what is here"
-    Replica(tmp_path, Original().read).update([small_file("current", "r")])
+    update(tmp_path, Original(), [small_file("current", "r")])
     assert (tmp_path / "current").read_text() == "r"
 
 
@@ -54,7 +62,7 @@ def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
     files = [RecordFile(f"{LOG}/{number}.log", 1) for number in range(MAX_PIECES + 40)]
     original = Original()
     original.files = {file.name: b"x" for file in files}
-    Replica(tmp_path, original.read).update(files)
+    update(tmp_path, original, files)
     copied = sorted(int(path.stem) for path in (tmp_path / LOG).iterdir())
     assert copied == [*range(40, MAX_PIECES + 40)]
 
@@ -62,7 +70,7 @@ def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
 def test_an_update_ends_though_each_reply_has_one_byte(tmp_path: Path) -> None:
     original = Original(step=1)
     original.files = {f"{LOG}/0.log": b"x" * 10_000}
-    missing = Replica(tmp_path, original.read).update([RecordFile(f"{LOG}/0.log", 10_000)])
+    missing = update(tmp_path, original, [RecordFile(f"{LOG}/0.log", 10_000)])
     assert missing == [f"{LOG}/0.log"]
     assert original.calls < 10
 
@@ -74,8 +82,8 @@ def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
     original = Original(step=100)
     original.files = {f"{LOG}/{number}.log": b"x" * 100 for number in (0, 100, 200)}
     files = [RecordFile(name, 100) for name in original.files]
-    assert len(Replica(tmp_path, original.read, lambda: True).update(files)) == 2
-    assert Replica(tmp_path, original.read).update(files) == []
+    assert len(update(tmp_path, original, files, lambda: True)) == 2
+    assert update(tmp_path, original, files) == []
 
 
 def test_a_copy_with_another_hash_is_read_again(tmp_path: Path) -> None:
@@ -85,11 +93,11 @@ def test_a_copy_with_another_hash_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "runs/r").mkdir(parents=True)
     (tmp_path / name).write_bytes(b"XXXXX")
     listed = RecordFile(name, 5, hashlib.sha256(b"hello").hexdigest())
-    assert Replica(tmp_path, original.read).update([listed]) == []
+    assert update(tmp_path, original, [listed]) == []
     assert (tmp_path / name).read_bytes() == b"hello"
     original.files = {name: b"other"}
     (tmp_path / name).write_bytes(b"XXXXX")
-    assert Replica(tmp_path, original.read).update([listed]) == [name], "foreign bytes are refused"
+    assert update(tmp_path, original, [listed]) == [name], "foreign bytes are refused"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ def test_what_has_arrived_of_a_checkpoint_that_was_replaced_meanwhile_does_not_p
             small_file("runs/r/artifacts.json", json.dumps(manifest.to_dict())),
             RecordFile(name, len(data), sha256),
         ]
-        Replica(tmp_path, original.read, turns.__next__).fetch_artifacts(listed)
+        read_all(Replica(tmp_path, turns.__next__).fetch_artifacts(listed), original.read)
         assert [path.stat().st_size for path in drafts.iterdir()] == [PART]
-    assert Replica(tmp_path, original.read).fetch_artifacts(listed) == []
+    assert read_all(Replica(tmp_path).fetch_artifacts(listed), original.read) == []
     assert not drafts.exists()

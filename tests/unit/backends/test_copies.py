@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.unit.agent.imported import given
 from tests.unit.backends.distant import Distant, distant_record
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import Range, grows, list_files
-from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.run_state import STOPPED, RunResult
 from tfdeploy.backends.ec2.record_bucket import Manifest
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload, part_name
@@ -53,15 +52,7 @@ def by_an_import(distant: Distant) -> Path:
     distant.run.result = RunResult(STOPPED, "moved", 2.0)
     distant.record.save(distant.run)
     here = Controller(Record(distant.record.folder.with_name("here")))
-
-    def call(_: str, path: str, body: bytes) -> bytes:
-        if path == "/import":
-            return json.dumps({"lacking": record_import.begin(here.record.folder, body)}).encode()
-        record_import.put(here.record.folder, body)
-        return b""
-
-    digest = record_import.send(distant.record.folder, call)
-    here.finish_import(ImportRequest(digest, 1.0, is_moved=True))
+    given(here, distant.record)
     return here.record.folder
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS, FileInfo, choose, relative_checkpoint
 from tfdeploy.agent.record.record import Record
@@ -24,7 +23,7 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import controller_calls, move_record
+from tfdeploy.backends import move_record
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.image_content import named_image_content
@@ -263,33 +262,6 @@ def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
     monkeypatch.setattr(cleanup, "remove_all", remove_all)
     runner.delete_all(cluster, "", {"volumes": retains, "record": True, "is_elsewhere": True})
     assert retained == [retains]
-
-
-class Slow:
-    """A controller that takes longer than a call to import a record."""
-
-    def __init__(self, sha256: str) -> None:
-        self.sha256 = sha256
-        self.calls: list[str] = []
-
-    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        raise AssertionError
-
-    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        self.calls.append(method)
-        if method == "POST":
-            raise TimeoutError("timed out")
-        return {"sha256": self.sha256 if self.calls.count("GET") > 1 else ""}
-
-
-def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_import, "send", lambda *_: "5ha")
-    controller = Slow("5ha")
-    controller_calls.give_record(controller, Path(), 1.0)
-    assert controller.calls == ["POST", "GET", "GET"]
-    monkeypatch.setattr(controller_calls, "_IMPORT_SECONDS", 0.2)
-    with pytest.raises(BackendError, match=r"the record was not imported \(timed out\) within"):
-        controller_calls.give_record(Slow("another"), Path(), 1.0)
 
 
 def test_tasks_that_have_not_stopped_do_not_train_at_two_places(

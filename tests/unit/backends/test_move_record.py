@@ -146,7 +146,7 @@ def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record, 
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_what_the_run_has_left_here_is_retained_unless_the_newest_record_has_it(
+def test_a_copy_of_what_the_run_has_left_here_is_retained_unless_the_newest_record_has_it(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_whole: bool
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -156,8 +156,8 @@ def test_what_the_run_has_left_here_is_retained_unless_the_newest_record_has_it(
     there = recorded_run(tmp_path / "there", run_state(moves=1))
     there.set_record_id(served.controller.record.record_id())
     source = move_record._Source(CLUSTER, StoppedRun(there.folder, is_whole), run_state(moves=1))
-    said = move_record._empty(served.client(), cluster_ref("local", "/home"), own, source)
-    assert served.controller.record.runs() == []
+    said = move_record._stop_here(served.client(), cluster_ref("local", "/home"), own, source)
+    assert served.controller.record.runs() == sorted([own.spec.id, "earlier"])
     retained = [path.name for path in (tmp_path / "state").rglob("runs/*")]
     assert (sorted(retained), bool(said)) == ([] if is_whole else sorted([own.spec.id, "earlier"]), not is_whole)
     assert not (tmp_path / "state/tfdeploy/local").exists() or not any((tmp_path / "state/tfdeploy/local").iterdir())

@@ -16,12 +16,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from .. import events
 from ..events import Event
-from ..record import artifact_restore, record_import
+from ..record import artifact_restore
 from ..record.artifact_manifest import load_manifest
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
-from ..record.record_import import ImportRequest
 from ..record.run_folders import train_dir
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
@@ -32,6 +31,7 @@ from .clock import Clock
 from .dumps import Dumps
 from .journal import Journal
 from .order_changes import OrderChanges
+from .record_import import ImportRequest, RecordImport
 from .upload_calls import UploadCalls, UploadRefused
 
 POLL_SOON, POLL_LATER = 0.2, 2.0
@@ -76,7 +76,6 @@ class Controller:
 
     def __init__(self, record: Record, train_mode: int = 0, clock: Optional[Clock] = None) -> None:
         record.check_format()
-        record_import.recover(record.folder)
         self._record = record
         self._train_mode = train_mode
         self._clock = clock or Clock()
@@ -85,7 +84,6 @@ class Controller:
         self._patterns: Dict[str, str] = {}
         self._journal = Journal(record)
         self._unsaved: Set[str] = set()
-        self._imported = ""
         self._save_at = 0.0
         self._encoded: Dict[str, Tuple[Any, str]] = {}
         self._ports = PortReservations()
@@ -94,6 +92,7 @@ class Controller:
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
         self._upload_calls = UploadCalls(record, self._clock.steady)
+        self.record_import = RecordImport(record)
         self._run: Optional[RunState] = None
         self._continue(record.last_alive())
 
@@ -217,21 +216,12 @@ class Controller:
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 
     def finish_import(self, request: ImportRequest) -> None:
-        """Take the record that has arrived, where there is none. Its run continues once it is submitted; a lost one at once."""
+        """Take the record that has arrived. Its run continues once it is submitted; a lost one at once."""
         with self._metrics_lock, self._lock:
             self._save(self._now())
-            record_import.finish(self._record, request, self._now())
+            self.record_import.finish(request, self._now())
             self._open_again(request.copied_at)
             move.create_train_dir(self._run, self._train_mode)
-            self._imported = request.sha256
-
-    def empty(self, record_id: str, moves: int) -> None:
-        """Delete the record of a run that has moved away, before its continuation is given to this controller."""
-        with self._metrics_lock, self._lock:
-            self._save(self._now())
-            record_import.empty(self._record, record_id, moves)
-            self._unsaved = set()
-            self._open_again(0.0)
 
     def _open_again(self, last_alive: float) -> None:
         """The record is another one now."""
@@ -239,10 +229,6 @@ class Controller:
         self._journal = Journal(self._record)
         self._upload_calls = UploadCalls(self._record, self._clock.steady)
         self._continue(last_alive)
-
-    def imported(self) -> Dict[str, str]:
-        """The hash of the record that was imported last: for a caller that did not wait for the end of the import."""
-        return {"sha256": self._imported}
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
         """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues."""

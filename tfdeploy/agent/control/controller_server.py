@@ -22,11 +22,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..files import write_whole
-from ..record import record_import
 from ..record.artifact_store import UploadUnknown
 from ..record.record import Record, ViewRequest
-from ..record.record_files import Range, read_ranges
-from ..record.record_import import ImportRequest
+from ..record.record_files import Range, RecordList, read_ranges
 from ..record.replica import pack
 from ..record.run_folders import RunRefused
 from ..run_spec import RunSpec
@@ -38,6 +36,7 @@ from ..task_dump import MAX_BYTES
 from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
 from .clock import Clock
 from .controller import Controller, TaskUnknown
+from .record_import import ImportRequest
 from .step_watch import StepWatch
 from .upload_calls import UploadRefused
 
@@ -150,7 +149,10 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
 
     def begin_import(body: bytes) -> Any:
-        return {"lacking": record_import.begin(controller.record.folder, body)}
+        return {"wanted": controller.record_import.begin(RecordList.from_dict(json.loads(body)))}
+
+    def put_ranges(body: bytes) -> Any:
+        return {"wanted": controller.record_import.put(body)}
 
     def finish_import(body: bytes) -> Any:
         return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
@@ -174,10 +176,8 @@ def _routes_of_users(controller: Controller) -> List[AllowedCall]:
         call("GET", "/stopped", lambda _: _stopped(controller)),
         call("GET", "/unfinished", lambda _: controller.unfinished()),
         call("PUT", "/import", begin_import, MAX_IMPORT_BODY),
-        call("PUT", "/import/ranges", lambda body: record_import.put(controller.record.folder, body), MAX_IMPORT_BODY),
+        call("PUT", "/import/ranges", put_ranges, MAX_IMPORT_BODY),
         call("POST", "/import", finish_import, _SHORT),
-        call("GET", "/import", lambda _: controller.imported(), _SHORT),
-        call("POST", "/empty", lambda body: controller.empty(**json.loads(body)), _SHORT),
     ]
 
 

@@ -30,6 +30,7 @@ from ..run_state import DEAD, RESTARTING, RunState
 from ..sync import PROTOCOL
 from . import event_log
 from .output import Log
+from .record_files import RecordList
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
@@ -126,6 +127,16 @@ class RecordView(JsonData):
         """From JSON. A controller that does not state the version of its calls has the first one."""
         logs = {name: [StoredLine(*line) for line in lines] for name, lines in data["logs"].items()}
         return super().from_dict({"protocol": 0, **data, "logs": logs})
+
+
+def current_run(listed: RecordList) -> Optional[RunState]:
+    """The current run in a list of a record's files.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: this version does not understand it.
+    """
+    text = listed.text(f"runs/{listed.run}/run_state.json")
+    return RunState.from_dict(json.loads(text)) if text else None
 
 
 def _read_state(path: Path) -> Optional[RunState]:

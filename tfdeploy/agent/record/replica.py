@@ -1,8 +1,11 @@
-"""A copy of a record in a folder, brought up to date from a list of the original's files and by reading ranges of them.
+"""A copy of a record in a folder, brought up to date from a list of the original's files and by ranges of them.
 
 A file that grows continues at the end of what is there; one that is replaced arrives beside it, where the next call continues, and gets
 its name when it is whole and has its hash. What the copy has is deleted only when something complete replaces it, or by a limit that
 the original states. So a call that is cut short or repeated does no harm.
+
+The copy says which ranges it lacks, and gets their bytes: it is a generator, so that its owner may read them, as the user's computer
+does, or have them sent, as a controller that is given a record.
 """
 
 import hashlib
@@ -10,7 +13,7 @@ import json
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from ..files import append, sha256_of, write_whole
 from .artifact_manifest import (
@@ -28,53 +31,70 @@ from .output import MAX_PIECES, PIECE_BYTES
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
 from .stored_artifact import CLUSTER_LIMIT, RUN_LIMIT
 
+T = TypeVar("T")
+
 Read = Callable[[Sequence[Range]], Sequence[bytes]]
 """The bytes of these ranges, from the first on, as far as one call returns them. A range is shorter only where the file is."""
+
+Steps = Generator[List[Range], Sequence[bytes], T]
+"""Ranges that are wanted, for each time their bytes as of `Read`, and a result. No ranges: the last step has taken long enough."""
 
 MAX_FILES = 100_000
 """A copy has at most so many files of the artifacts of one run, of at most `CLUSTER_BYTES`, whatever is listed."""
 
 _LEAST_BYTES = 256 << 20
-"""So much output is copied by one update before it asks whether its time is over."""
+"""So much output is copied by one update before it asks whether its time is over, and compared in one step."""
 
 _TRIES = 3
 """How often a file is fetched if its content does not have the hash of the list."""
 
 
 class Replica:
-    """The copy in this folder. `read` reads the original; `is_over` returns true when the rest is left for the next update.
+    """The copy in this folder. `is_over` returns true when the rest is left for the next update.
 
-    Neither the list nor what is read is trusted: both may come from a cluster whose programs are not.
+    Neither the list nor what arrives is trusted: both may come from a cluster whose programs are not.
     """
 
-    def __init__(self, folder: Path, read: Read, is_over: Callable[[], bool] = lambda: False) -> None:
-        self._folder, self._read, self._is_over = folder, read, is_over
+    def __init__(self, folder: Path, is_over: Callable[[], bool] = lambda: False) -> None:
+        self._folder, self._is_over = folder, is_over
 
-    def update(self, files: Sequence[RecordFile]) -> List[str]:
-        """Bring output, events and states up to date with a list of files; the names of those that the copy still lacks.
+    def store_states(self, files: Iterable[RecordFile]) -> None:
+        """Store the states of runs, and which run is the current one, as a list has them."""
+        for file in files:
+            if file.text is not None and is_state(file.name):
+                self._write_text(self._folder / file.name, file.text)
+
+    def grow(self, files: Sequence[RecordFile]) -> Steps[List[str]]:
+        """Bring output and events up to date with a list of files; the names of those that the copy still lacks.
 
         Raises:
             OSError: the copy cannot be written. What has arrived stays.
         """
         growing = _newest(file for file in files if grows(file.name) and _is_possible(file))
-        missing = self._append(growing)
-        for file in files:
-            if file.text is not None and is_state(file.name):
-                self._write_text(self._folder / file.name, file.text)
+        missing = yield from self._append(growing)
+        compared = 0
+        for file in growing:
+            if self._differs(file) and not (yield from self._replace(file)):
+                missing.append(file.name)
+            compared += file.size if file.sha256 else 0
+            if compared > _LEAST_BYTES:
+                compared = 0
+                yield []
         return missing
 
-    def fetch_artifacts(self, files: Sequence[RecordFile]) -> List[str]:
-        """Fetch the artifacts in a list of files, as far as they are within the limits; the names of those that the copy still lacks.
+    def fetch_artifacts(self, files: Sequence[RecordFile]) -> Steps[List[str]]:
+        """Fetch the artifacts in a list of files, as far as they are within the limits; the names of files that the original has, and
+        the copy lacks.
 
         Raises:
             OSError: the copy cannot be read or written. What has arrived stays.
         """
         listed = {file.name: file for file in files}
-        missing = []
+        missing: List[str] = []
         for file in files:
             wanted = _parsed(file.text) if file.text and is_record_file(file.name) and _is_manifest(file.name) else None
             if wanted is not None:
-                missing += self._fetch_all(self._folder / file.name, wanted, listed)
+                missing += yield from self._fetch_all(self._folder / file.name, wanted, listed)
         return missing
 
     @staticmethod
@@ -83,8 +103,8 @@ class Replica:
             if size_of(target) != len(text.encode()) or target.read_bytes() != text.encode():
                 write_whole(target, text, sync=True)
 
-    def _append(self, files: List[RecordFile]) -> List[str]:
-        """Append what files have grown by, many in one call; the names of those that are not whole then."""
+    def _append(self, files: List[RecordFile]) -> Steps[List[str]]:
+        """Append what files have grown by, many in one step; the names of those that are not whole then."""
         gone: Set[str] = set()
         lacking, moved = self._lacking(files), 0
         before: List[Range] = []
@@ -92,7 +112,7 @@ class Replica:
             if not lacking or lacking == before or (moved >= _LEAST_BYTES and self._is_over()):
                 break
             before, wanted = lacking, next(divide(lacking))
-            for part, data in zip(wanted, self._read(wanted)):
+            for part, data in zip(wanted, (yield wanted)):
                 if not data:  # the original has deleted the file meanwhile
                     gone.add(part.name)
                     break
@@ -101,8 +121,7 @@ class Replica:
                 if len(data) < part.size:
                     break
             lacking = [part for part in self._lacking(files) if part.name not in gone]
-        differing = [file for file in files if self._differs(file) and not self._replace(file)]
-        return [*(part.name for part in lacking), *gone, *(file.name for file in differing)]
+        return [*(part.name for part in lacking), *gone]
 
     def _lacking(self, files: Iterable[RecordFile]) -> List[Range]:
         ends = ((file, max(0, size_of(self._folder / file.name))) for file in files)
@@ -113,39 +132,59 @@ class Replica:
         path = self._folder / file.name
         return size_of(path) >= file.size and not _has_hash(path, file.sha256, file.size)
 
-    def _replace(self, file: RecordFile) -> bool:
+    def _replace(self, file: RecordFile) -> Steps[bool]:
         """Fetch a file from its start; whether the copy has it."""
         draft = self._folder / f"{file.name}.draft"
-        if self._fetch(file.name, file.size, file.sha256, draft):
+        if (yield from self._fetch(file.name, file.size, file.sha256, draft)):
             draft.replace(self._folder / file.name)
             return True
         return False
 
-    def _fetch_all(self, manifest: Path, wanted: ArtifactList, listed: Dict[str, RecordFile]) -> List[str]:
-        copy = _Artifacts(manifest.parent, wanted)
+    def _fetch_all(self, manifest: Path, listed: ArtifactList, files: Dict[str, RecordFile]) -> Steps[List[str]]:
+        """Where the original is a copy, it may have what its list names as pending, as after a crash."""
+        run_folder = manifest.parent
+        wanted = listed.artifacts
+        for item in listed.pending:
+            if self._is_offered(run_folder, item, files):
+                wanted = [*remaining(wanted, item), item]
+        copy = _Artifacts(run_folder, replace(listed, artifacts=wanted, pending=[]))
         copy.remove_drafts()
-        for artifact in _within_limits(wanted):
-            if artifact in copy.pending and all(
-                copy.has(file) or self._fetch_artifact(manifest.parent, file, listed) for file in artifact.files
-            ):
+        offered = [item for item in _within_limits(wanted) if self._is_offered(run_folder, item, files)]
+        for artifact in offered:
+            if artifact not in copy.pending:
+                continue
+            if (yield from self._fetch_artifact(copy, run_folder, artifact, files)):
                 copy.store(artifact)
-            elif artifact in copy.pending and self._is_over():
+            elif self._is_over():
                 break
         copy.remove_drafts()
-        return [self._name(manifest.parent, file) for artifact in copy.pending for file in artifact.files]
+        return [self._name(run_folder, file) for item in offered if item in copy.pending for file in item.files]
 
     def _name(self, run_folder: Path, file: ManifestFile) -> str:
         return f"{run_folder.relative_to(self._folder).as_posix()}/artifacts/{file.name}"
 
-    def _fetch_artifact(self, run_folder: Path, file: ManifestFile, listed: Dict[str, RecordFile]) -> bool:
-        """Fetch a file, unless the original has another one in its place; whether it is complete."""
-        name = self._name(run_folder, file)
-        original = listed.get(name)
-        if original is None or original.size != file.size:
-            return False
-        return self._fetch(name, file.size, file.sha256 or original.sha256, draft_of(run_folder, file))
+    def _is_offered(self, run_folder: Path, artifact: ManifestArtifact, files: Dict[str, RecordFile]) -> bool:
+        """Whether the original has all files of an artifact, and no others in their place."""
+        for file in artifact.files:
+            original = files.get(self._name(run_folder, file))
+            if original is None or original.size != file.size:
+                return False
+            if file.sha256 and original.sha256 not in ("", file.sha256):
+                return False
+        return True
 
-    def _fetch(self, name: str, size: int, sha256: str, draft: Path) -> bool:
+    def _fetch_artifact(
+        self, copy: "_Artifacts", run_folder: Path, artifact: ManifestArtifact, files: Dict[str, RecordFile]
+    ) -> Steps[bool]:
+        """Fetch the files of an artifact; whether it is complete."""
+        for file in artifact.files:
+            name, draft = self._name(run_folder, file), draft_of(run_folder, file)
+            sha256 = file.sha256 or files[name].sha256
+            if not copy.has(file) and not (yield from self._fetch(name, file.size, sha256, draft)):
+                return False
+        return True
+
+    def _fetch(self, name: str, size: int, sha256: str, draft: Path) -> Steps[bool]:
         """Fetch a file, and continue what an earlier call has begun; whether it is complete."""
         for _ in range(_TRIES):
             append(draft, b"")
@@ -153,7 +192,7 @@ class Replica:
                 if self._is_over():
                     return False
                 wanted = Range(name, end, min(PART, size - end))
-                data = next(iter(self._read([wanted])), b"")
+                data = next(iter((yield [wanted])), b"")
                 if not data:
                     return False
                 append(draft, data[: wanted.size])
@@ -161,6 +200,17 @@ class Replica:
                 return True
             draft.unlink()
         return False
+
+
+def read_all(steps: Steps[T], read: Read) -> T:
+    """The result of these steps, with the bytes that `read` reads."""
+    try:
+        wanted = next(steps)
+        while True:
+            wanted = steps.send(read(wanted) if wanted else [])
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def pack(ranges: Sequence[Range], parts: Sequence[bytes]) -> bytes:
@@ -238,9 +288,9 @@ def _parsed(text: str) -> Optional[ArtifactList]:
         return None
 
 
-def _within_limits(wanted: ArtifactList) -> Iterator[ManifestArtifact]:
+def _within_limits(wanted: Iterable[ManifestArtifact]) -> Iterator[ManifestArtifact]:
     size = count = 0
-    for artifact in wanted.artifacts:
+    for artifact in wanted:
         size, count = size + artifact.size, count + len(artifact.files)
         if size <= CLUSTER_BYTES and count <= MAX_FILES:
             yield artifact

@@ -22,10 +22,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `POST /restarts` | backend | restart these tasks, one at a time |
 | `POST /new-launcher` | backend | the user restarts or replaces a task |
 | `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
-| `PUT /import`, `PUT /import/ranges` | backend | the files of another controller's record, and ranges of those |
-| `POST /import` | backend | take it as the record, where there is none |
-| `GET /import` | backend | which record was imported last |
-| `POST /empty` | backend | delete the record of a run that has moved away |
+| `PUT /import`, `PUT /import/ranges` | backend | the files of another record, and ranges of those; the response is which are wanted |
+| `POST /import` | backend | take it as the record, where there is none, or that of a run that has moved away |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |
 | `GET /unfinished` | backend | which tasks have not stopped, and why the record cannot be written |
 """
