@@ -13,15 +13,15 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1801,
-    "tfdeploy/agent": 11272,
-    "tfdeploy/backends": 3343,
+    "tfdeploy/agent": 11205,
+    "tfdeploy/backends": 3346,
     "tfdeploy/backends/local": 1725,
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2972,
     "tfdeploy/backends/ec2": 6894,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6453,
-    "tests": 78332,
+    "tests": 78319,
     "bench": 4800,
     "docs": 6625,
     "tools": 12590,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48777, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48713, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
