@@ -18,7 +18,7 @@ LIMITS = {
     "tfdeploy/backends/local": 1725,
     "tfdeploy/backends/docker": 3932,
     "tfdeploy/backends/kubernetes": 2972,
-    "tfdeploy/backends/ec2": 6894,
+    "tfdeploy/backends/ec2": 6871,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6453,
     "tests": 78319,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48713, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48690, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -77,41 +77,19 @@ class BootFailed(BackendError):
         self.console = console
 
 
-class _Rate:
-    """Allows so many calls in a second, of all threads."""
-
-    def __init__(self, per_second: float) -> None:
-        self._per_second, self._tokens = per_second, per_second
-        self._at = time.monotonic()
-        self._lock = threading.Lock()
-
-    def allows(self) -> bool:
-        """Whether a call may be made now, which then counts."""
-        with self._lock:
-            now = time.monotonic()
-            self._tokens = min(self._per_second, self._tokens + (now - self._at) * self._per_second)
-            self._at = now
-            is_allowed = self._tokens >= 1.0
-            self._tokens -= is_allowed
-            return is_allowed
-
-
 class _PacedCall(Generic[T]):
     """One call of the API, made by whichever thread asks first after an interval; meanwhile its last response."""
 
-    def __init__(self, call: Callable[[], T], response: T, usual: float = INTERVAL, rate: _Rate | None = None) -> None:
-        """`usual` is the interval while EC2 does not refuse the call; `rate` is that of several calls."""
+    def __init__(self, call: Callable[[], T], response: T, usual: float = INTERVAL, first: float = 0.0) -> None:
+        """`usual` is the interval while EC2 does not refuse the call, and `first` the seconds until the first call."""
         self._call, self._response = call, response
-        self._usual, self._rate = usual, rate
-        self._interval, self._next = usual, 0.0
+        self._usual, self._interval = usual, usual
+        self._next = time.monotonic() + first
         self._lock = threading.Lock()
 
     def response(self) -> T:
         """The last response, which is renewed if the interval is over and no other thread does that already."""
         if time.monotonic() >= self._next and self._lock.acquire(blocking=False):
-            if self._rate is not None and not self._rate.allows():
-                self._lock.release()
-                return self._response
             try:
                 self._response, self._interval = self._call(), self._usual
             except AwsFailure as error:
@@ -130,11 +108,10 @@ class InstancePoll:
     def __init__(self, region: str, instance_ids: Sequence[str]) -> None:
         nothing: dict[str, str] | None = None
         self._states = _PacedCall[dict[str, str] | None](lambda: api.instance_states(region, instance_ids), nothing)
-        # Each machine gets its turn although all of them share the rate.
-        rate, usual = _Rate(CONSOLES_PER_SECOND), max(INTERVAL, len(instance_ids) / CONSOLES_PER_SECOND)
+        usual = max(INTERVAL, len(instance_ids) / CONSOLES_PER_SECOND)
         self._consoles = {
-            instance_id: _PacedCall(partial(api.console, region, instance_id), "", usual, rate)
-            for instance_id in instance_ids
+            instance_id: _PacedCall(partial(api.console, region, instance_id), "", usual, number / CONSOLES_PER_SECOND)
+            for number, instance_id in enumerate(instance_ids)
         }
 
     def state(self, instance_id: str) -> str | None:
