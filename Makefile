@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-kubernetes setup-languages setup-tests setup-check mnist box box-mnist kube-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-kubernetes setup-languages setup-tests setup-check mnist box box-mnist kube-mnist aws-smoke near test test-rest test-all check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -52,6 +52,9 @@ aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (
 
 # Programs in Go, which the tests start a thousand times, collect their memory less often.
 pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
+
+near: setup-check ## Run the unit tests that belong to a module, in seconds: make near FILE=tfdeploy/plan/scheduler.py
+	@.venv/bin/python -m tools.near $(FILE)
 
 test: setup-tests ## Run the tests that validate a clone
 	@$(activate) && ruff check --quiet && ruff format --check --quiet && python -m tests.engine.prepare && $(pytest) -m "not full"

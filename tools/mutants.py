@@ -21,7 +21,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent
+from tools.near import ROOT, nearest_tests
+
 _OPPOSITES = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _OPPOSITES |= {ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is"}
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -40,17 +41,6 @@ class Mutant(NamedTuple):
     def __str__(self) -> str:
         line = (ROOT / self.file).read_bytes()[: self.start].count(b"\n") + 1
         return f"`{self.file}:{line}` | " + " ".join(f"`{self.old}` → `{self.new}`".replace("|", "\\|").split())
-
-
-def nearest_tests(file: str, also: Sequence[str]) -> list[list[str]]:
-    """The unit tests named like a module, then the others of their folder, first those that name the module, then `also`."""
-    path = Path(file.removeprefix("tfdeploy/"))
-    place = ROOT / "tests" / "unit" / path
-    folder = next(parent for parent in place.parents if parent.is_dir())
-    named = sorted(folder.glob(f"test_{path.stem}*.py"))
-    others = sorted({*folder.glob("test_*.py")} - {*named}, key=lambda test: (path.stem not in test.read_text(), test))
-    groups = [[str(test.relative_to(ROOT)) for test in tests] for tests in (named, others)]
-    return [group for group in (*groups, [*also]) if group]
 
 
 def _changes(node: ast.expr | ast.stmt) -> Iterator[str]:
