@@ -24,7 +24,7 @@ LIMITS = {
     "tests": 78319,
     "bench": 4800,
     "docs": 6625,
-    "tools": 12590,
+    "tools": 12608,
     "programs": 25700,
     "images": 450,
     ".ci": 50,
