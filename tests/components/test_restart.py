@@ -26,12 +26,12 @@ wait_for("gate", hostname)
 HANDS = access("local")
 
 
-@pytest.mark.parametrize("word", ["restart", "replace"])
-def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Standing, word: str) -> None:
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Standing, replace: bool) -> None:
     cluster.up(KEEPS, ps=1, workers=2)
     cluster.until_running("ps-0", "worker-0", "worker-1")
     before = cluster.job()
-    getattr(HANDS, word)(cluster.cluster, "worker-1")
+    HANDS.restart(cluster.cluster, "worker-1", replace)
     assert cluster.status("worker-1") == "running"
     cluster.until_running("worker-1", times=2)
     until(lambda: cluster.output("worker-1").count(b"\n") == 2, "both lives have told")
@@ -42,7 +42,7 @@ def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Stand
     lives = [line.split() for line in cluster.output("worker-1").decode().splitlines()]
     assert [line[:2] for line in lives] == [["1", "1"], ["1", "2"]]
     assert lives[0][2:] == lives[1][2:], "with the same flags"
-    assert (REPLACE_REQUESTED if word == "replace" else RESTART_REQUESTED, "worker-1") in cluster.happened()
+    assert (REPLACE_REQUESTED if replace else RESTART_REQUESTED, "worker-1") in cluster.happened()
     cluster.open()
     assert cluster.until_state("succeeded").tasks[2]["status"] == "succeeded"
 
@@ -62,11 +62,11 @@ def test_finished_is_finished(cluster: Standing) -> None:
     cluster.until_running("worker-0", "worker-1")
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded")
-    for do in (HANDS.restart, HANDS.replace):
+    for replace in (False, True):
         with pytest.raises(
             BackendError, match=r"worker-0 has ended \(succeeded\), and a finished task is not restarted"
         ):
-            do(cluster.cluster, "worker-0")
+            HANDS.restart(cluster.cluster, "worker-0", replace)
     with pytest.raises(NotFound, match=r"test has no task 'worker-7'; it has worker-0, worker-1"):
         HANDS.restart(cluster.cluster, "worker-7")
     HANDS.restart(cluster.cluster, "worker-1")

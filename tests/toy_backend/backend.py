@@ -279,9 +279,7 @@ class ToyAccess:
     def _unsupported(self, *_: Any, **__: Any) -> Any:
         raise BackendError("the toy backend does not support this")
 
-    restart_effect = restart = replace = lost_effect = confirm_lost = execute = ssh = usage = route = files = (
-        _unsupported
-    )
+    restart_effect = restart = lost_effect = confirm_lost = execute = ssh = usage = route = files = _unsupported
 
 
 def discover(place: str = "") -> list[DiscoveredCluster]:

@@ -286,14 +286,11 @@ class TaskAccess(Protocol):
     hostname that no task has."""
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        """What `restart`, or `replace` where that is requested, does to the task and its data, in sentences. BackendError: the task has
-        ended, so neither has an effect."""
+        """What `restart` does to the task and its data, in sentences. BackendError: the task has ended, so it has no effect."""
 
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        """Restart a task on its machine; return when it runs again. It does not count as a failure. BackendError if it has ended."""
-
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        """Restart a task without the data that only this task has."""
+    def restart(self, cluster: ClusterRef, hostname: str, replace: bool = False) -> None:
+        """Restart a task on its machine, with `replace` without the data that only this task has; return when it runs again. It does
+        not count as a failure. BackendError if it has ended."""
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """What `confirm_lost` does, and what the user promises with it, in sentences. BackendError: it has no effect; with what to do

@@ -10,7 +10,16 @@ from .base import ClusterRef, Route
 from .connection import Connection
 from .container_layout import TASK_FOLDER
 from .container_runner import STOP_MARGIN, ContainerRunner, engine_reason
-from .task_access import address_of, announce, require_task, task_of, to_copy_from, to_restart, wait_until_running
+from .task_access import (
+    address_of,
+    announce,
+    lost_in_memory,
+    require_task,
+    task_of,
+    to_copy_from,
+    to_restart,
+    wait_until_running,
+)
 from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal
 
@@ -36,16 +45,34 @@ class ContainerAccess(Generic[Runner]):
         """What connects to a port of a task, from the controller's container."""
         raise NotImplementedError
 
-    def start_again(
-        self, cluster: ClusterRef, hostname: str, action: str, start: Callable[[], None], refuse: Callable[[], None]
-    ) -> None:
-        """Restart a task by `start`, unless `refuse` raises, and wait until it runs."""
+    def refuse_restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """Refuse a restart after which the task could not start again."""
+        raise NotImplementedError
+
+    def effects(self, cluster: ClusterRef, hostname: str, train_dir: str, replace: bool) -> Sequence[str]:
+        """What a restart does to a task and its data, in sentences."""
+        raise NotImplementedError
+
+    def start_again(self, cluster: ClusterRef, hostname: str, replace: bool) -> None:
+        """Replace the container of a task, and with `replace` its own data."""
+        raise NotImplementedError
+
+    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
+        """The effects on the task and its data."""
+        run = self.runner.controller(cluster).last_known_run()
+        to_restart(run, cluster, hostname)
+        self.refuse_restart(cluster, hostname)
+        effects = self.effects(cluster, hostname, run.spec.train_dir if run else "", replace)
+        return " ".join([*effects, *lost_in_memory(run, hostname)])
+
+    def restart(self, cluster: ClusterRef, hostname: str, replace: bool = False) -> None:
+        """Replace its container, and wait until it runs."""
         controller = self.runner.controller(cluster)
         run = controller.last_known_run()
         before = to_restart(run, cluster, hostname)
-        refuse()
-        announce(controller, hostname, action)
-        start()
+        self.refuse_restart(cluster, hostname)
+        announce(controller, hostname, "replaced" if replace else "restarted")
+        self.start_again(cluster, hostname, replace)
         seconds = self.runner.stop_seconds(float(run.spec.grace) if run else 0.0) + STOP_MARGIN
         with engine_reason(lambda: self.runner.objects(cluster).tasks().get(hostname)):
             wait_until_running(controller.current_run, before, seconds)

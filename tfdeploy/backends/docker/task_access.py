@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from docker.errors import APIError
@@ -13,11 +12,11 @@ from ...errors import BackendError, NotFound, Unreachable
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
-from ..task_access import lost_in_memory, require_task, to_restart
+from ..task_access import require_task
 from . import cleanup
 from .engine.engine import Engine, engine_errors
 from .engine.exec import ExecStream
-from .labels import ServiceJson, Services, machine_of
+from .labels import Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
 from .swarm.services import AGENT_COMMAND, Service
@@ -42,39 +41,26 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
     def _swarm(self, cluster: ClusterRef) -> Swarm:
         return self.runner.objects(cluster)
 
-    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        """The effects on the task and its data."""
-        run = self.runner.controller(cluster).last_known_run()
-        to_restart(run, cluster, hostname)
-        train_dir = run.spec.train_dir if run else ""
-        services = self._services(cluster, hostname)
-        _refuse_unreachable(self._engine(cluster), services[hostname], hostname)
-        effects = restart_effects(cluster, services, hostname, train_dir, replace)
-        return " ".join([*effects, *lost_in_memory(run, hostname)])
+    def refuse_restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """A task stays on its machine when it is restarted, so that machine must respond."""
+        machine = machine_of(self._services(cluster, hostname)[hostname])
+        if status := nodes.unreachable(self._engine(cluster)).get(machine):
+            raise BackendError(
+                f"{hostname} cannot be started again on its machine: {machine} is {status}. {lost_remedy(machine)}"
+            )
 
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        """Replace its container."""
-        self._restart(cluster, hostname, "restarted", [])
+    def effects(self, cluster: ClusterRef, hostname: str, train_dir: str, replace: bool) -> Sequence[str]:
+        """What becomes of its container and of its volumes."""
+        return restart_effects(cluster, self._services(cluster, hostname), hostname, train_dir, replace)
 
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        """Replace its container, and remove the volumes that only it mounts."""
-        volumes = exclusive_volumes(cluster, self._services(cluster, hostname), hostname)
-        self._restart(cluster, hostname, "replaced", volumes)
-
-    def _restart(self, cluster: ClusterRef, hostname: str, action: str, volumes: Sequence[str]) -> None:
-        def refuse() -> None:
-            service = self._services(cluster, hostname)[hostname]
-            _refuse_unreachable(self._engine(cluster), service, hostname)
-
-        self.start_again(cluster, hostname, action, partial(self._replace, cluster, hostname, volumes), refuse)
-
-    def _replace(self, cluster: ClusterRef, hostname: str, volumes: Sequence[str]) -> None:
-        """Replace a container; `volumes` are removed while it is stopped."""
+    def start_again(self, cluster: ClusterRef, hostname: str, replace: bool) -> None:
+        """Replace its container; with `replace` without the volumes that only it mounts, which are removed while it is stopped."""
         swarm = self._swarm(cluster)
+        services = swarm.services()
+        volumes = exclusive_volumes(cluster, services, hostname) if replace else []
         if not volumes:
             swarm.restart(hostname)
             return
-        services = swarm.services()
         stopped = swarm.stop(hostname)
         try:
             engine = None  # where this computer does not know the address of the machine's engine
@@ -82,7 +68,7 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
                 engine = self._machine_engine(cluster, machine_of(services[hostname]), hostname, "")
             cleanup.remove_volumes(swarm, services, hostname, volumes, _REMOVE_TIMEOUT, engine)
         finally:
-            _start_again(swarm, hostname, stopped)
+            _start_stopped(swarm, hostname, stopped)
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """The node is removed from the Swarm."""
@@ -161,20 +147,7 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
         return services
 
 
-def _refuse_unreachable(engine: Engine, service: ServiceJson, hostname: str) -> None:
-    """A task stays on its machine when it is restarted or replaced, so that machine must respond.
-
-    Raises:
-        BackendError: it does not; with what the user can do.
-    """
-    machine = machine_of(service)
-    if status := nodes.unreachable(engine).get(machine):
-        raise BackendError(
-            f"{hostname} cannot be started again on its machine: {machine} is {status}. {lost_remedy(machine)}"
-        )
-
-
-def _start_again(swarm: Swarm, hostname: str, stopped: Service) -> None:
+def _start_stopped(swarm: Swarm, hostname: str, stopped: Service) -> None:
     """Create a service that was removed; it is retried.
 
     Raises:

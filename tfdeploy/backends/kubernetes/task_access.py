@@ -8,7 +8,7 @@ from ...units import quantity
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
-from ..task_access import lost_in_memory, require_task, to_restart
+from ..task_access import require_task
 from .api import NOT_FOUND, ApiError, ApiServer
 from .cluster_objects import objects_of
 from .discover import INSTALL_METRICS
@@ -24,30 +24,8 @@ from .task_runner import KubernetesTaskRunner
 class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
     """Pods of a namespace."""
 
-    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        """The effects on the task and its data. No pod has data of its own beyond its folder, so `replace` does the same."""
-        run = self.runner.controller(cluster).last_known_run()
-        to_restart(run, cluster, hostname)
-        self._refuse_missing(cluster, hostname)
-        effects = [
-            f"{hostname} gets a new pod, on a node that Kubernetes chooses; the other tasks continue.",
-            "Files that it wrote into its pod are lost; those in claims and in folders of nodes are retained.",
-        ]
-        return " ".join([*effects, *lost_in_memory(run, hostname)])
-
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        """Replace its pod."""
-        self._restart(cluster, hostname, "restarted")
-
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        """Replace its pod."""
-        self._restart(cluster, hostname, "replaced")
-
-    def _restart(self, cluster: ClusterRef, hostname: str, action: str) -> None:
-        start = partial(objects_of(cluster).restart, hostname)
-        self.start_again(cluster, hostname, action, start, partial(self._refuse_missing, cluster, hostname))
-
-    def _refuse_missing(self, cluster: ClusterRef, hostname: str) -> None:
+    def refuse_restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """What its pod mounts must exist."""
         objects = self.runner.objects(cluster)
         require_task(objects.tasks(), cluster, hostname, "Job")
         job = owner_part(cluster, hostname)
@@ -55,6 +33,17 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
             raise BackendError(
                 f"{hostname} could not start again: {', '.join(gone)} is gone. `pulumi up --refresh` creates it again."
             )
+
+    def effects(self, cluster: ClusterRef, hostname: str, train_dir: str, replace: bool) -> Sequence[str]:
+        """No pod has data of its own beyond its folder, so `replace` has no further effect."""
+        return [
+            f"{hostname} gets a new pod, on a node that Kubernetes chooses; the other tasks continue.",
+            "Files that it wrote into its pod are lost; those in claims and in folders of nodes are retained.",
+        ]
+
+    def start_again(self, cluster: ClusterRef, hostname: str, replace: bool) -> None:
+        """Replace its pod."""
+        objects_of(cluster).restart(hostname)
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """Kubernetes itself is told that a node is lost."""

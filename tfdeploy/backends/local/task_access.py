@@ -55,19 +55,13 @@ class LocalAccess:
         sentences.append(f"What is in train_dir ({train_dir}) stays.")
         return " ".join([*sentences, *lost_in_memory(run_state, hostname)])
 
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        """Start the launcher again, in a new working directory."""
-        self._restart(cluster, hostname, "restarted")
-
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        """The same as a restart: the task has no resources besides its process and its working directory."""
-        self._restart(cluster, hostname, "replaced")
-
-    def _restart(self, cluster: ClusterRef, hostname: str, action: str) -> None:
+    def restart(self, cluster: ClusterRef, hostname: str, replace: bool = False) -> None:
+        """Start the launcher again, in a new working directory. The task has no resources besides these, so `replace` has no further
+        effect."""
         places, run_state = Places(cluster["home"]), _current_run(cluster)
         before = to_restart(run_state, cluster, hostname)
         with places.controller(_SECONDS) as controller:
-            announce(controller, hostname, action)
+            announce(controller, hostname, "replaced" if replace else "restarted")
         delete_work = partial(shutil.rmtree, _work(places, hostname), ignore_errors=True)
         grace = float(run_state.spec.grace) if run_state else 0.0
         Supervisor(places).restart(hostname, grace + _MARGIN, delete_work)

@@ -70,7 +70,7 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
     effect = task_access.restart_effect(cluster, hostname, replaces)
     print_message(effect)
     _ask(yes)
-    (task_access.replace if replaces else task_access.restart)(cluster, hostname)
+    task_access.restart(cluster, hostname, replaces)
     document = {"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect}
     print_answer(query.as_json, document, f"{hostname} was {'replaced' if replaces else 'restarted'}.")
 

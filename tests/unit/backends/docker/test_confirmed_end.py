@@ -228,14 +228,13 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
     assert (clock.now - begin, len(swarm.applied)) == (waited, not waited)
 
 
-@pytest.mark.parametrize("start_again", [DockerAccess.restart, DockerAccess.replace])
+@pytest.mark.parametrize("start_again", [DockerAccess.restart, partial(DockerAccess.restart, replace=True)])
 def test_a_task_is_not_started_again_on_a_machine_that_does_not_respond(
     monkeypatch: pytest.MonkeyPatch, start_again: Callable[..., None]
 ) -> None:
     monkeypatch.setattr(DockerAccess, "_swarm", lambda *_: Swarm(state="down"))
     monkeypatch.setattr(DockerAccess, "_engine", lambda *_: Engine("down"))
-    for module in (task_access, container_access):
-        monkeypatch.setattr(module, "to_restart", lambda *_: None)
+    monkeypatch.setattr(container_access, "to_restart", lambda *_: None)
     monkeypatch.setattr(task_access, "exclusive_volumes", lambda *_: [])
     monkeypatch.setattr(ControllerClient, "last_known_run", lambda _: None)
     for action in (start_again, partial(DockerAccess.restart_effect, replace=False)):

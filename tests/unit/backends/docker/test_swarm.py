@@ -230,7 +230,7 @@ class Failing:
 
 def test_starting_a_stopped_task_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_access, "_START_PAUSE", 0.0)
-    start_again: Any = task_access._start_again
+    start_again: Any = task_access._start_stopped
     start_again(Failing(3), "worker-0", None)
     with pytest.raises(BackendError, match=r"worker-0 .* does not respond. .*`pulumi up --refresh`"):
         start_again(Failing(100), "worker-0", None)

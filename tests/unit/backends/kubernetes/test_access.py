@@ -74,12 +74,12 @@ def test_no_port_is_forwarded_without_the_right_to_connect(monkeypatch: pytest.M
 
 def test_a_task_that_could_not_start_again_is_not_restarted(server: StoredApi) -> None:
     made()
-    ACCESS._refuse_missing(CLUSTER, "worker-1")
+    ACCESS.refuse_restart(CLUSTER, "worker-1")
     server.item("Job", WORKER)["spec"]["suspend"] = True
-    ACCESS._refuse_missing(CLUSTER, "worker-1")
+    ACCESS.refuse_restart(CLUSTER, "worker-1")
     OBJECTS.delete("Secret", WORKER)
     with pytest.raises(BackendError, match=f"the Secret {WORKER} is gone. `pulumi up --refresh`"):
-        ACCESS._refuse_missing(CLUSTER, "worker-1")
+        ACCESS.refuse_restart(CLUSTER, "worker-1")
 
 
 def test_a_command_ends_where_the_node_of_its_pod_does_not_respond(
