@@ -1,4 +1,4 @@
-"""Generates tfdeploy/args.py, docs/reference.md, docs/command.md and package/schema.json: `python -m tools.reference`."""
+"""Generates tfdeploy/args.py, docs/reference.md, docs/command.md, docs/json.md and package/schema.json: `python -m tools.reference`."""
 
 import json
 import os
@@ -10,6 +10,9 @@ from inspect import getdoc
 from pathlib import Path
 from unittest import mock
 
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.run_state import ReachedMetric, RunResult
+from tfdeploy.agent.task_dump import PythonThread, TaskDump
 from tfdeploy.cli.command_table import ALL, EXIT_CODES, VERBS, Verb
 from tfdeploy.cli.parser import Parser, add_common_options, command_parser
 from tfdeploy.cluster import TensorFlowCluster
@@ -17,6 +20,17 @@ from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, attributes, rows
 from tools import arguments
+from tools.documents import (
+    ClusterIdentity,
+    ClusterOutputs,
+    DumpedTask,
+    EventSentence,
+    Exit,
+    ListedCluster,
+    ResultReason,
+    RunDocument,
+    StepProgress,
+)
 from tools.wrap import WIDTH
 from tools.wrap import wrapped as wrapped_paragraphs
 
@@ -24,10 +38,36 @@ ROOT = Path(__file__).parent.parent
 ARGS = ROOT / "tfdeploy" / "args.py"
 TARGET = ROOT / "docs" / "reference.md"
 COMMAND = ROOT / "docs" / "command.md"
+JSON = ROOT / "docs" / "json.md"
 SCHEMA = ROOT / "package" / "schema.json"
 
 ROWS = {"tasks": TaskRow, "machines": MachineRow}
 """Outputs that are lists to the type of their items."""
+
+JSON_HEAD = """\
+# JSON
+
+Generated from the code by `python -m tools.reference`; a test compares.
+
+With `--json` every command prints its result as JSON. These are the documents of the commands that scripts use most.
+`status`, `ls`, `runs` and `events` print a list of them; `events --follow` prints each in a line; `dump` prints
+`{"tasks": [...]}`. Members may be added. [Exit codes](command.md#exit-codes) are those of the commands.
+"""
+
+DOCUMENTS: dict[str, tuple[type, ...]] = {
+    "`tfdeploy status`": (ClusterIdentity, ClusterOutputs),
+    "`tfdeploy ls`": (ClusterIdentity, ListedCluster),
+    "`tfdeploy runs`": (RunDocument,),
+    "`tfdeploy events`": (Event, EventSentence),
+    "`result` of an event": (RunResult, ResultReason),
+    "An item of `reached`": (ReachedMetric,),
+    "`exit` of an event or a result": (Exit,),
+    "`tfdeploy dump`": (DumpedTask,),
+    "`progress` of a dumped task": (StepProgress,),
+    "`dump` of a dumped task": (TaskDump,),
+    "An item of `python`": (PythonThread,),
+}
+"""The title of each document and the types with its members."""
 
 HEAD = """\
 # Reference
@@ -99,10 +139,16 @@ Generated from the code by `python -m tools.reference`; a test compares.
 """
 
 
-def outputs(title: str, owner: type) -> str:
-    """A heading, the class's docstring, and a list of its attributes."""
-    items = [f"- `{name}` (`{kind}`): {text}" for name, (kind, text) in attributes(owner).items()]
-    return _section(title, getdoc(owner) or "", items)
+def outputs(title: str, *owners: type) -> str:
+    """A heading, the docstring of the last class, and a list of the attributes of all."""
+    described = {name: row for owner in owners for name, row in attributes(owner).items()}
+    items = [f"- `{name}` (`{_modern(kind)}`): {text}" for name, (kind, text) in described.items()]
+    return _section(title, getdoc(owners[-1]) or "", items)
+
+
+def _modern(kind: str) -> str:
+    """A type of Python 3.8 as later versions write it."""
+    return re.sub(r"Optional\[(.+)\]", r"\1 | None", kind).replace("List[", "list[").replace("Ended", "Exit")
 
 
 def arguments_of(prefix: str) -> str:
@@ -173,6 +219,11 @@ def _items(rows: str) -> list[str]:
     return [wrapped_paragraphs(f"- `{names}`: {' '.join(text.split())}") for names, text in found]
 
 
+def json_page() -> str:
+    """The page of what `--json` prints."""
+    return "\n".join([JSON_HEAD, *(outputs(title, *owners) for title, owners in DOCUMENTS.items())])
+
+
 def schema() -> str:
     """The schema of the component, for other languages."""
     return json.dumps(json.loads(Package().schema or ""), indent=2) + "\n"
@@ -182,6 +233,6 @@ if __name__ == "__main__":
     if ARGS.read_text() != arguments.module():  # the schema is made from what is imported of it
         ARGS.write_text(arguments.module())
         os.execv(sys.executable, [sys.executable, "-m", "tools.reference"])
-    for page, text in ((TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
+    for page, text in ((TARGET, reference()), (COMMAND, command()), (JSON, json_page()), (SCHEMA, schema())):
         page.write_text(text)
         sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")

@@ -43,24 +43,31 @@ class Event(SparseJsonData):
     """One event. Fields that do not belong to its kind have their defaults, and are not in its JSON."""
 
     kind: str
+    """What has happened, such as `task_failed`."""
     at: float = 0.0
     """Seconds since 1970."""
     task: str = ""
     """The hostname; empty for the run."""
     attempt: int = 0
+    """The number of the start of its program in this run; 0 for none."""
     reason: str = ""
-    """The words of another program, such as the engine's, or one of the constants of `run_state`."""
+    """The words of another program, such as the engine's, or a word for a known reason."""
     exit: Optional[Ended] = None
+    """How the program of the task ended."""
     delay: float = 0.0
     """Seconds until a restart, or of a wait, or since the last step."""
     failures: int = 0
+    """How many failures of the task count for its restarts."""
     max_failures: int = 0
+    """How many restarts it may have."""
     tasks: List[str] = field(default_factory=list)
     """The hostnames that it is about, where they are several; for a wait, the task that was waited for."""
     machine: str = ""
+    """The machine that it is about."""
     state: str = ""
     """The word of an engine for a task's state, a machine's status, or the name of a metric."""
     result: Optional[RunResult] = None
+    """How the run ended."""
     count: int = 0
     """How many bytes, or entries of the record."""
     artifacts: List[str] = field(default_factory=list)

@@ -72,13 +72,6 @@ class Ended(JsonData):
     unstored: List[str] = field(default_factory=list)
     """After a success: models and checkpoints that the program has written into its working directory."""
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Ended":
-        """From JSON. A launcher of the version before, which an update replaces, has a part of it in an `exit` of its own."""
-        outer = dict(data)
-        inner = outer.pop("exit", None)
-        return cls.from_dict({**outer, **inner}) if inner else super().from_dict(outer)
-
     @property
     def state(self) -> str:
         """The final state of a task that ends so and is not restarted."""
@@ -195,12 +188,17 @@ class ReachedMetric(JsonData):
     """A metric with the value by which a condition of `until` held."""
 
     metric: str
+    """The name of the metric."""
     value: float
+    """Its value."""
     comparison: str
+    """`>=`, `<=`, `>` or `<`."""
     threshold: float
+    """The number that it was compared with."""
     task: str
     """The hostname of the task that has logged it."""
     attempt: int = 0
+    """The number of the start of its program that has logged it."""
     step: Optional[int] = None
     """The step that the task had logged with it, or last before it; None if it had logged none."""
 
@@ -212,7 +210,9 @@ class RunResult(JsonData):
     state: str
     """`succeeded`, `failed` or `stopped`."""
     cause: str
+    """Why, in a word."""
     at: float
+    """When, in seconds since 1970."""
     tasks: List[str] = field(default_factory=list)
     """The hostnames that decided it."""
     exit: Optional[Ended] = None

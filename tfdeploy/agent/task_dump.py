@@ -14,7 +14,9 @@ class PythonThread(SparseJsonData):
     """The stack of a thread: `train.py:33 in step`, the innermost frame first. Paths in the code of the run are relative."""
 
     name: str = ""
+    """The name of the thread."""
     frames: List[str] = field(default_factory=list)
+    """Its functions, with file and line."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,9 @@ class TaskDump(SparseJsonData):
     """One task's program. Without processes, no program runs."""
 
     hostname: str
+    """The name of the task."""
     processes: int = 0
+    """How many processes it has."""
     cpus: float = 0.0
     """Processors in use by all processes, over about a second."""
     memory: int = 0

@@ -51,6 +51,10 @@ class ClusterRef(TypedDict):
     the region and the cluster's folder name."""
 
 
+IDENTITY = ("id", "owner", "backend", "project", "stack", "name")
+"""The members of a reference that `--json` prints."""
+
+
 class Retain(TypedDict):
     """What `delete_all` retains, beside the user's own copy of the record: `record` is in a place that outlives the machines."""
 

@@ -94,7 +94,7 @@ def _default(argument: Argument, value: object) -> str:
 @cache
 def attributes(owner: type) -> Mapping[str, tuple[str, str]]:
     """The attributes of a class and of its bases: name to annotation and docstring, from the code."""
-    own_kinds = [kind for kind in reversed(owner.__mro__) if kind.__module__.startswith("tfdeploy.")]
+    own_kinds = [kind for kind in reversed(owner.__mro__) if kind.__module__.startswith(("tfdeploy.", "tools."))]
     return {name: described for kind in own_kinds for name, described in _attributes(kind)}
 
 

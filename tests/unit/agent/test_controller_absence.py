@@ -23,7 +23,7 @@ from tfdeploy.agent.launch.program import Program
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RestartPolicy
 from tfdeploy.agent.run_state import Ended, RunState
-from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, LauncherReport, Order
+from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, Order
 from tfdeploy.agent.task_command import TaskAddress
 
 HOUR = 3_600.0
@@ -419,15 +419,6 @@ def test_a_launcher_reports_a_limited_number_of_ends(tmp_path: Path, monkeypatch
         assert away.follow(300) == attempt
         away.end(attempt)
     assert away.follow(300) == 0
-
-
-def test_the_end_that_a_launcher_of_the_version_before_reports_is_read() -> None:
-    killed = {"exit": {"code": 137, "signal": "SIGKILL", "out_of_memory": False}, "at": 8.0, "ran_seconds": 2.0}
-    last = {"exit": {"code": 3, "signal": "", "out_of_memory": False}, "at": 9.0, "cause": "stopped"}
-    report = {"hostname": "worker-0", "instance": "a", "exit": last, "restarted": [{"attempt": 2, "exit": killed}]}
-    read = LauncherReport.from_dict(report)
-    assert read.exit == Ended(3, cause="stopped", at=9.0)
-    assert read.restarted == [Ended(137, "SIGKILL", attempt=2, at=8.0, ran_seconds=2.0)]
 
 
 def test_the_next_launcher_reads_an_end_without_an_attempt_and_an_attempt_without_an_end(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -21,6 +21,7 @@ from tfdeploy.report.run_history import (
     run_facts,
     summaries,
 )
+from tools.documents import RunDocument
 
 BASE: dict[str, Any] = {"ps": 1, "workers": 2}
 
@@ -89,6 +90,7 @@ def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> N
         "result": "succeeded",
         "accuracy": "0.95",
     }
+    assert rows[0].to_dict().keys() == get_type_hints(RunDocument).keys()
     assert rows[0].to_dict()["metrics"] == {"accuracy": 0.95}
     assert rows[0].to_dict()["tasks"] == {"ps": 1, "worker": 2}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import registry
 from ...backends.backend import preload
-from ...backends.base import GONE
+from ...backends.base import GONE, IDENTITY
 from ...backends.parallel_calls import call_in_parallel
 from ...errors import NotFound, SpecError
 from ...outputs import CostSummary
@@ -60,7 +60,7 @@ class ClusterSummary:
         """Its document in the JSON output."""
         entry = self.entry
         return {
-            **{key: value for key, value in entry.cluster.items() if key != "home"},
+            **{key: value for key, value in entry.cluster.items() if key in IDENTITY},
             "state": self.state,
             "reason": self.reason,
             "run": self.run,

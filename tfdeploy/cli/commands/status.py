@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import registry
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import safe
+from ...backends.base import IDENTITY
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
@@ -30,6 +31,12 @@ from ..snapshot import Snapshot, take_snapshot
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+OUTPUTS = (
+    *("state", "reason", "run", "decided", "tasks", "machines", "metrics", "endpoints", "train_dir", "artifacts"),
+    *("is_uploading", "cost", "observed_at"),
+)
+"""The members of a report that `--json` prints."""
 
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
@@ -223,10 +230,6 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, watched: Mapping[str, P
 
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
-    """A cluster as JSON: its identity and the component's outputs."""
-    without = (
-        *("status", "timed", "logs", "finished", "failures", "problems", "sentences"),
-        *("submitted", "last_seen", "time_left"),
-    )
-    outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
-    return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
+    """A cluster as JSON: its identity and the outputs that are public."""
+    outputs = {name: getattr(snapshot.report, name) for name in OUTPUTS}
+    return {**{key: value for key, value in snapshot.entry.cluster.items() if key in IDENTITY}, **outputs}
