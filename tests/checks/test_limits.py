@@ -13,18 +13,18 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1801,
-    "tfdeploy/agent": 11205,
-    "tfdeploy/backends": 3370,
+    "tfdeploy/agent": 11216,
+    "tfdeploy/backends": 3374,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6871,
     "tfdeploy/report": 4560,
-    "tfdeploy/cli": 6453,
-    "tests": 78316,
+    "tfdeploy/cli": 6456,
+    "tests": 78366,
     "bench": 4800,
-    "docs": 6625,
-    "tools": 12608,
+    "docs": 6787,
+    "tools": 12809,
     "programs": 25700,
     "images": 450,
     ".ci": 50,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48670, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48688, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
