@@ -168,8 +168,8 @@ class TaskState(JsonData):
 
 
 UPLOAD_WAITS, UPLOADING, UPLOADED, UPLOAD_LOST, UPLOAD_GIVEN_UP = "waits", "uploading", "uploaded", "lost", "given_up"
-"""States of an upload: its launcher has uploaded, and does so once more after other machines; is asked to upload; has uploaded all; is
-silent, and may come back; took too long, and is not asked any more."""
+"""States of an upload: its launcher is asked after those of other machines; is asked to upload; has uploaded all; is silent, and may
+come back; took too long, and is not asked any more."""
 
 
 @dataclass
@@ -179,7 +179,7 @@ class MachineUpload(JsonData):
     task: str
     """The hostname of the task with the launcher that uploads."""
     at: float
-    """When its launcher was asked, or has uploaded, in seconds since 1970."""
+    """When it came into its state, in seconds since 1970."""
     state: str = UPLOADING
 
 

@@ -1,15 +1,16 @@
 """Paths of artifacts lead nowhere else."""
 
 import hashlib
-import json
+import os
 from pathlib import Path
 
 import pytest
 
+from tfdeploy.agent.launch.artifact_sender import scan
 from tfdeploy.agent.record import artifact_restore
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifact_restore import restorable, restored_path, without_restored
-from tfdeploy.agent.record.artifacts import Artifact, ArtifactFile
+from tfdeploy.agent.record.artifacts import Artifact, ArtifactFile, choose
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, KERAS
 
 
@@ -41,6 +42,11 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
         restored_path(tmp_path, path)
 
 
+def uploaded(train: Path) -> list[str]:
+    """What of this `train_dir` would be uploaded at the end."""
+    return [item.name for item in without_restored(train, choose(scan(train)[0], ["**/*.keras"], lambda _: "")[0])]
+
+
 @pytest.mark.parametrize(("size", "content"), [(5, "world"), (6, "hello"), (5, "hello")])
 def test_a_file_that_arrives_with_another_size_or_content_is_not_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, content: str
@@ -58,7 +64,8 @@ def test_a_file_that_arrives_with_another_size_or_content_is_not_restored(
             """Nothing is open."""
 
         def json(self, *_: object) -> dict[str, object]:
-            return {"files": [{"path": "a.keras", "size": size, "sha256": hashlib.sha256(b"hello").hexdigest()}]}
+            file = {"path": "a.keras", "size": size, "sha256": hashlib.sha256(b"hello").hexdigest()}
+            return {"is_own": True, "files": [file]}
 
         def download(self, _: str, path: Path) -> None:
             path.write_text(content)
@@ -67,6 +74,9 @@ def test_a_file_that_arrives_with_another_size_or_content_is_not_restored(
     if (size, content) == (5, "hello"):
         artifact_restore.restore("", "", "run", str(tmp_path))
         assert (tmp_path / "a.keras").read_text() == "hello"
+        assert uploaded(tmp_path) == []
+        (tmp_path / "a.keras").write_text("hello")
+        assert uploaded(tmp_path) == ["a.keras"], "the program has written it again"
         return
     with pytest.raises(ValueError, match=r"a\.keras arrived damaged"):
         artifact_restore.restore("", "", "run", str(tmp_path))
@@ -77,16 +87,16 @@ def test_what_was_restored_is_not_uploaded_again_while_it_is_unchanged(tmp_path:
     def file(name: str, version: str, text: str | None = None) -> ArtifactFile:
         return ArtifactFile(name, 5, version, text)
 
-    same, newer = file("a.keras", "1"), file("b.keras", "2")
+    same, newer = file("a.keras", "1000000000"), file("b.keras", "2")
     artifacts = [
         Artifact(KERAS, "a.keras", [same]),
         Artifact(KERAS, "b.keras", [newer]),
         Artifact(FILES, "*", [same, newer]),
-        Artifact(CHECKPOINT, "c-1", [file("c-1.index", "1"), file("checkpoint", "text 9", "c-1")]),
-        Artifact(CHECKPOINT, "c-2", [file("c-1.index", "1"), file("c-2.index", "1")]),
+        Artifact(CHECKPOINT, "c-1", [file("c-1.index", "1000000000"), file("checkpoint", "text 9", "c-1")]),
+        Artifact(CHECKPOINT, "c-2", [file("c-1.index", "1000000000"), file("c-2.index", "1")]),
     ]
     assert list(without_restored(tmp_path, artifacts)) == artifacts
-    restored = {name: [5, "1"] for name in ("a.keras", "b.keras", "c-1.index")}
-    (tmp_path / ".tfdeploy-restored.json").write_text(json.dumps(restored))
+    (tmp_path / ".tfdeploy-restored").touch()
+    os.utime(tmp_path / ".tfdeploy-restored", (1, 1))
     changed = [artifacts[1], Artifact(FILES, "*", [newer]), artifacts[4]]
     assert list(without_restored(tmp_path, artifacts)) == changed

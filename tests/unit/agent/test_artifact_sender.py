@@ -33,9 +33,9 @@ class Calls:
         return {}
 
     def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        index, offset, sha256, whole = [*path.split("/")[4:], ""][:4]
+        index, offset, sha256 = [*path.split("/")[4:], ""][:3]
         self.parts.append(body)
-        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, whole, body)}
+        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, body)}
 
 
 @pytest.fixture
@@ -84,38 +84,15 @@ def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
 ) -> None:
     put, count = calls.store.put, iter(range(999))
 
-    def damage(run: str, machine: str, index: int, offset: int, sha256: str, whole: str, data: bytes) -> int:
+    def damage(run: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
         is_damaged = index == 0 and next(count) < damaged
-        return put(run, machine, index, offset, sha256, whole, b"x" * len(data) if is_damaged else data)
+        return put(run, machine, index, offset, sha256, b"x" * len(data) if is_damaged else data)
 
     monkeypatch.setattr(calls.store, "put", damage)
     sender(calls).send()
     assert calls.left_out is not None
     assert [item.reason for item in calls.left_out] == ([] if is_stored else [WRONG_HASH])
     assert len(stored(calls, tmp_path)) == 1 + is_stored
-
-
-def test_what_another_machine_sends_is_listed_again_until_it_is_stored_or_the_other_is_lost(
-    calls: Calls, tmp_path: Path
-) -> None:
-    def listed(name: str) -> dict[str, Any]:
-        path = calls.train / name
-        version = {"name": name, "size": path.stat().st_size, "version": str(path.stat().st_mtime_ns)}
-        return {"kind": "keras", "name": name, "files": [version]}
-
-    calls.store.begin(RUN, "b", 1, [listed("one.keras")])
-    waits: list[float] = []
-
-    def wait(seconds: float) -> bool:
-        waits.append(seconds)
-        if len(waits) > 5:
-            calls.store.drop(RUN, "b")
-        assert stored(calls, tmp_path) in (set(), {"two.keras"})
-        return False
-
-    request = UploadRequest(RUN, str(calls.train), ["**/*.keras"])
-    ArtifactSender(calls, "worker-0", request, wait).send()  # type: ignore[arg-type]
-    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
 
 
 def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,16 +135,6 @@ def test_a_file_that_is_removed_before_its_turn_is_no_artifact(
     monkeypatch.setattr(calls, "json_bytes", remove)
     sender(calls).send()
     assert (len(stored(calls, tmp_path)), calls.left_out) == (1, [])
-
-
-def test_a_file_that_always_changes_ends_no_later_because_another_machine_sends_too(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, is_busy = sender(calls), iter([True, True, True, False])
-    changed = [LeftOut("one.keras", 1, CHANGED)]
-    monkeypatch.setattr(made, "_send_all", lambda artifacts: (changed, next(is_busy)))
-    made.send()
-    assert calls.left_out == changed
 
 
 def test_a_signal_ends_the_attempt(calls: Calls, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
-from tfdeploy.agent.record.artifact_store import BUSY, ArtifactStore, UploadUnknown
-from tfdeploy.agent.record.artifacts import relative_checkpoint
+from tfdeploy.agent.record.artifact_store import ArtifactStore, UploadUnknown
 from tfdeploy.agent.record.stored_artifact import (
     CLUSTER_LIMIT,
     LIMIT,
@@ -39,17 +38,14 @@ def declared(kind: str, name: str, files: dict[str, bytes], version: str = "1") 
 class Sending:
     """A launcher that sends files."""
 
-    def __init__(
-        self, store: ArtifactStore, machine: str = "a", attempt: int = 1, run: str = RUN, replaces: bool = True
-    ) -> None:
-        self.store, self.machine, self.attempt, self.run, self.replaces = store, machine, attempt, run, replaces
+    def __init__(self, store: ArtifactStore, machine: str = "a", attempt: int = 1, run: str = RUN) -> None:
+        self.store, self.machine, self.attempt, self.run = store, machine, attempt, run
 
-    def begin(self, *items: dict[str, Any]) -> list[int]:
-        return self.store.begin(self.run, self.machine, self.attempt, list(items), replaces=self.replaces)
+    def begin(self, *items: dict[str, Any], others: tuple[str, ...] = ()) -> list[int]:
+        return self.store.begin(self.run, self.machine, self.attempt, list(items), others)
 
-    def put(self, index: int, offset: int, data: bytes, sha256: str = "", whole: bytes | None = None) -> int:
-        end = "" if whole is None else sha(whole)
-        return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), end, data)
+    def put(self, index: int, offset: int, data: bytes, whole: bytes | None = None) -> int:
+        return self.store.put(self.run, self.machine, index, offset, "" if whole is None else sha(whole), data)
 
     def send(self, kind: str, name: str, files: dict[str, bytes], version: str = "1") -> list[int]:
         """List one artifact and send what is not there."""
@@ -96,7 +92,7 @@ def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
         begin = max(0, ends[index]) + data.draw(st.sampled_from([0, 0, 0, 1]))
         part = sent[index][begin : begin + size]
         damaged = data.draw(st.sampled_from([part, part, part, b"damaged"]))
-        ends[index] = sender.put(index, begin, damaged, sha(part), sent[index])
+        ends[index] = sender.put(index, begin, damaged, sent[index])
         if data.draw(st.booleans()):
             sender = Sending(ArtifactStore(runs))
             ends = sender.begin(item)
@@ -111,12 +107,11 @@ def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
     assert not (runs / RUN / "artifacts.draft").exists()
 
 
-def test_a_part_with_another_hash_or_position_is_not_stored(runs: Path, sending: Sending) -> None:
+def test_a_part_at_another_position_and_a_file_with_another_hash_are_not_stored(runs: Path, sending: Sending) -> None:
     item = declared("keras", "k", {"k": b"content"})
     with pytest.raises(UploadUnknown):
         sending.put(0, 0, b"con")
     sending.begin(item)
-    assert sending.put(0, 0, b"con", sha(b"other")) == 0
     assert sending.put(0, 1, b"con") == 0
     assert sending.put(0, 0, b"content and more") == 0
     assert sending.put(0, 0, b"con") == 3
@@ -172,7 +167,7 @@ def test_of_files_with_one_name_those_of_the_last_upload_are_stored_and_none_aft
     for machine in ("b", "c", "a"):
         Sending(sending.store, machine).send("keras", "k", {"k": machine.encode()}, machine)
         assert files(runs) == {"k": machine.encode()}
-    returned = Sending(sending.store, "b", replaces=False)
+    returned = Sending(sending.store, "b", attempt=0)
     returned.send("keras", "k", {"k": b"b"}, "b")
     assert returned.end() == ["k"]
     returned.send("files", "*", {"k": b"b", "only-here": b"x"}, "b")
@@ -183,15 +178,35 @@ def test_of_files_with_one_name_those_of_the_last_upload_are_stored_and_none_aft
     assert left_out == [("k", "b", OTHER_MACHINE)]
 
 
-def test_what_two_machines_share_is_sent_by_one_of_them(runs: Path, sending: Sending) -> None:
+def test_what_another_machine_uploads_now_of_a_shared_storage_is_not_wanted_twice(runs: Path, sending: Sending) -> None:
     item, other = declared("keras", "k", {"k": b"first"}), Sending(sending.store, "b")
-    assert (sending.begin(item), other.begin(item), sending.begin(item)) == ([0], [BUSY], [0])
+    changed = declared("keras", "k", {"k": b"other"}, "2")
+    assert (sending.begin(item), other.begin(item, others=("a",)), other.begin(changed, others=("a",))) == (
+        [0],
+        [-1],
+        [0],
+    )
+    other.begin(item, others=("a",))
+    assert (other.end(), files(runs)) == ([], {}), "it has stored nothing"
     sending.put(0, 0, b"fi")
-    sending.store.drop(RUN, "a")
-    assert other.begin(item) == [2], "the other is lost, and this one continues what has arrived"
-    assert sending.begin(item) == [BUSY]
-    other.put(0, 2, b"rst", whole=b"first")
-    assert (sending.begin(item), sending.end(), files(runs)) == ([-1], ["k"], {"k": b"first"})
+    assert other.begin(item) == [0], "the other is lost, and this one is the last"
+    other.put(0, 0, b"first", whole=b"first")
+    assert (sending.begin(item, others=("b",)), other.end(), files(runs)) == ([-1], ["k"], {"k": b"first"})
+
+
+def test_a_list_that_was_replaced_while_a_file_was_hashed_stores_nothing(
+    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sending.begin(declared("keras", "k", {"k": b"content"}))
+
+    def begin_again(path: Path) -> str:
+        monkeypatch.undo()
+        sending.begin(declared("keras", "other", {"other": b"x"}))
+        return sha(b"content")
+
+    monkeypatch.setattr(artifact_store, "sha256_of", begin_again)
+    sending.put(0, 0, b"content", whole=b"content")
+    assert (sending.end(), files(runs)) == ([], {})
 
 
 def test_shards_of_one_checkpoint_on_several_machines_are_all_stored(runs: Path, sending: Sending) -> None:
@@ -362,15 +377,15 @@ DAMAGED = ["", "[]", "{", '{"artifacts": [{}], "left_out": []}', '{"artifacts": 
 def test_a_damaged_manifest_is_that_of_the_folder(runs: Path, sending: Sending, text: str) -> None:
     (runs / RUN / "artifacts.json").write_text(text)
     assert stored_artifacts(runs / RUN) == ([], [])
-    content = relative_checkpoint("model.ckpt-500").encode()
-    sending.send("checkpoint", NEWEST[1], {**NEWEST[2], "checkpoint": content})
+    sending.send(*NEWEST)
     (runs / RUN / "artifacts.json").write_text(text)
     (row,), _ = stored_artifacts(runs / RUN)
-    assert (row.kind, row.name, row.is_complete) == ("checkpoint", "model.ckpt-500", True)
+    assert (row.kind, row.size, row.is_complete) == ("files", sum(map(len, NEWEST[2].values())), True)
     sending.begin()
-    assert sending.end() == ["model.ckpt-500"]
+    assert sending.end() == ["**"]
     sending.send(*checkpoint("model.ckpt-505"))
-    assert sending.end() == ["model.ckpt-505"]
+    assert sending.end() == ["**", "model.ckpt-505"]
+    assert files(runs) == {**NEWEST[2], **checkpoint("model.ckpt-505")[2]}
 
 
 def test_a_manifest_that_cannot_be_read_is_not_an_empty_one(

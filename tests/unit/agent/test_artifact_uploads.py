@@ -14,9 +14,8 @@ from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadCalls, UploadRefused
+from tfdeploy.agent.control.upload_calls import UploadRefused
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
-from tfdeploy.agent.record.artifact_store import BUSY
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RestartPolicy, RunJob
@@ -103,37 +102,62 @@ def test_nothing_is_uploaded_from_urls_where_nothing_is_wanted_and_by_older_laun
     assert cluster.run.uploads == {}
 
 
-def test_the_machine_of_the_deciding_task_uploads_at_once_and_once_more_after_all_others() -> None:
+def test_the_machine_of_the_deciding_task_uploads_after_all_others() -> None:
     """Otherwise files of the same names would be those of another machine."""
     cluster = Cluster(spec("worker-0", "worker-1", "ps-0", success="all-workers"), worker_1="b", ps_0="p")
-    assert cluster.end("worker-0").upload
-    artifact_uploads.finish(cluster.run, "worker-0", cluster.now)
-    assert cluster.report("worker-0").action == sync.STOP, "it waits: another worker trains"
+    assert cluster.end("worker-0") == Order(sync.STOP, generation=1), "it waits: another worker trains"
     assert cluster.end("worker-1").upload
     artifact_uploads.finish(cluster.run, "worker-1", cluster.now)
     assert cluster.report("worker-1").action == sync.END
-    assert cluster.report("worker-0") == Order(sync.STOP, generation=1), "a parameter server uploads"
-    assert artifact_uploads.are_open(cluster.run)
+    assert cluster.report("worker-0") == Order(sync.STOP, generation=1), "the parameter server has not ended"
     assert cluster.end("ps-0").upload
-    assert cluster.report("worker-0").upload is None
+    assert cluster.report("worker-0") == Order(sync.STOP, generation=1), "it uploads"
+    assert artifact_uploads.attempt(cluster.run, "ps-0") == 1
     artifact_uploads.finish(cluster.run, "ps-0", cluster.now)
+    assert artifact_uploads.are_open(cluster.run)
     assert cluster.report("worker-0").upload
     artifact_uploads.finish(cluster.run, "worker-0", cluster.now)
     assert cluster.report("worker-0") == Order(sync.END, generation=1)
     assert not artifact_uploads.are_open(cluster.run)
-    assert artifact_uploads.may_replace(cluster.run, "a")
-    assert not artifact_uploads.may_replace(cluster.run, "b")
+    assert [artifact_uploads.attempt(cluster.run, name) for name in ("worker-0", "ps-0")] == [1, 0]
 
 
-@pytest.mark.parametrize("is_silent", [False, True])
-def test_the_last_machine_waits_for_no_other_for_ever(is_silent: bool) -> None:
-    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+def test_while_it_waits_for_machines_that_train_on_it_uploads_checkpoints_and_before_a_shutdown_all() -> None:
+    made = spec("worker-0", "worker-1", success="all-workers", checkpoint_upload_interval=60.0)
+    cluster = Cluster(made, worker_1="b")
+    newest = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 60.0)
+    assert cluster.end("worker-0").upload == newest
+    cluster.run.tasks["worker-0"].machine_ends = True
+    assert cluster.report("worker-0").upload == replace(newest, interval=0.0)
+
+
+@pytest.mark.parametrize("end", ["silent", "late", "lost while it runs"])
+def test_the_last_machine_waits_for_no_other_for_ever(end: str) -> None:
+    cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
     cluster.end("worker-0")
-    artifact_uploads.finish(cluster.run, "worker-0", cluster.now)
+    if end != "lost while it runs":
+        cluster.end("worker-1")
+        assert cluster.run.uploads["b"].state == UPLOADING
     assert cluster.run.uploads["a"].state == UPLOAD_WAITS
-    seconds = 31.0 if is_silent else artifact_uploads.MAX_SECONDS + 1
-    assert expire(cluster, seconds, *(["worker-0"] if is_silent else [])) == [], "it has uploaded"
-    assert cluster.run.uploads["a"].state == UPLOADED
+    expire(
+        cluster, artifact_uploads.MAX_SECONDS + 1 if end == "late" else 31.0, *([] if end == "late" else ["worker-1"])
+    )
+    expire(cluster, 1.0, *([] if end == "late" else ["worker-1"]))
+    assert (cluster.run.uploads["b"].state, cluster.run.uploads["a"].state) == (
+        UPLOAD_GIVEN_UP if end == "late" else UPLOAD_LOST,
+        UPLOADING,
+    )
+
+
+def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the_upload_of_all(tmp_path: Path) -> None:
+    record, run = Record(tmp_path), RunState(spec("worker-0"), NOW)
+    run.uploads = {"a": MachineUpload("worker-0", time.time())}
+    record.save(run)
+    controller = Controller(record)
+    controller.end_upload("run", "worker-0", {"left_out": [], "at_end": False})
+    assert controller.is_uploading(), "the program has ended meanwhile"
+    controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
+    assert not controller.is_uploading()
 
 
 @settings(deadline=None)
@@ -160,21 +184,6 @@ def test_an_upload_ends_whatever_happens_to_its_launcher(steps: list[str]) -> No
     assert not artifact_uploads.are_open(cluster.run)
 
 
-def test_what_a_machine_had_begun_may_be_sent_by_others_when_it_took_too_long(tmp_path: Path) -> None:
-    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
-    calls = UploadCalls(Record(tmp_path), lambda: cluster.now)
-    for name in ("worker-0", "worker-1"):
-        cluster.end(name)
-    file = {"kind": "keras", "name": "k", "files": [{"name": "k", "size": 1, "version": "1"}]}
-    first, second = (calls.begin(cluster.run, name, {"artifacts": [file]})[0] for name in ("worker-0", "worker-1"))
-    assert (first, second) == ([0], [BUSY])
-    cluster.run.uploads["a"].at -= artifact_uploads.MAX_SECONDS + 1
-    for name in ("worker-0", "worker-1"):
-        calls.note_call(name)
-    assert [event.machine for event in calls.expire(cluster.run, cluster.now)] == ["a"]
-    assert calls.begin(cluster.run, "worker-1", {"artifacts": [file]})[0] == [0]
-
-
 def test_a_lost_launcher_is_replaced_by_another_one_of_its_machine() -> None:
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"))
     reconcile.stop_run(cluster.run, cluster.now)
@@ -182,9 +191,9 @@ def test_a_lost_launcher_is_replaced_by_another_one_of_its_machine() -> None:
     cluster.report("worker-0", phase=EXITED, exit=exit_)
     assert cluster.report("worker-1", phase=EXITED, exit=exit_).upload
     cluster.run.tasks["worker-0"].exits = False
-    assert expire(cluster, 1, "worker-1") == []
+    assert expire(cluster, 31, "worker-1") == []
     assert cluster.report("worker-0").upload
-    assert expire(cluster, 1, "worker-0", "worker-1") == ["worker-0"], "none is there"
+    assert expire(cluster, 31, "worker-0", "worker-1") == ["worker-0"], "none is there"
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
@@ -239,7 +248,10 @@ def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silenc
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
     """Time passes; the tasks whose uploads are lost now."""
     cluster.now += seconds
-    happened = artifact_uploads.expire(cluster.run, cluster.now, lambda task: 31.0 if task in silent else 0.0)
+    for task in cluster.run.tasks.values():
+        task.seen = task.seen if task.hostname in silent else cluster.now
+    happened = artifact_uploads.expire(cluster.run, cluster.now)
+    artifact_uploads.request_uploads(cluster.run, cluster.now)
     return [event.task for event in happened]
 
 
@@ -313,15 +325,15 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
     (record.run_folder("run") / "artifacts").mkdir()
     controller = Controller(record)
     file = {"name": "k.keras", "size": 1, "version": "1"}
-    declared = {"artifacts": [{"kind": "keras", "name": "k.keras", "files": [file]}]}
+    declared = {"artifacts": [{"kind": "keras", "name": "k.keras", "files": [file]}], "at_end": True}
     if state == UPLOADING or (is_current and state == UPLOAD_LOST):
         assert controller.begin_upload("run", "worker-0", declared) == [0]
-        controller.end_upload("run", "worker-0", {"left_out": []})
+        controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
     for call in (controller.begin_upload, controller.end_upload):
         with pytest.raises(UploadRefused):
             call("run", "worker-0", {**declared, "left_out": []})
     with pytest.raises(UploadRefused):
-        controller.put_part("run", "worker-0", 0, 0, ("", ""), b"x")
+        controller.put_part("run", "worker-0", 0, 0, "", b"x")
 
 
 def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> None:
@@ -343,11 +355,10 @@ def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
         run.uploads = {"a": MachineUpload("worker-0", time.time())}
         record.save(run)
         controller = Controller(record)
-        for index in range(
-            len(controller.begin_upload("run", "worker-0", {"artifacts": declared}) if declared else [])
-        ):
-            controller.put_part("run", "worker-0", index, 0, (sha256, sha256), b"x")
-        controller.end_upload("run", "worker-0", {"left_out": []})
+        listed = {"artifacts": declared, "at_end": True}
+        for index in range(len(controller.begin_upload("run", "worker-0", listed) if declared else [])):
+            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
+        controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
         assert [(item.name, item.is_complete) for item in controller.view(ViewRequest()).artifacts] == [
             ("model.ckpt-500", True)
         ]
@@ -370,14 +381,14 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
 
     def declared(name: str) -> dict[str, object]:
         files = [{"name": name, "size": 3, "version": "1"}]
-        return {"artifacts": [{"kind": "keras", "name": name, "files": files}]}
+        return {"artifacts": [{"kind": "keras", "name": name, "files": files}], "at_end": True}
 
     controller = Controller(Record(tmp_path))
     assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [0]
-    assert controller.put_part("run", "worker-0", 0, 0, (hashlib.sha256(b"x").hexdigest(), ""), b"x") == 1
+    assert controller.put_part("run", "worker-0", 0, 0, "", b"x") == 1
     controller = Controller(Record(tmp_path))
     controller.begin_upload("run", "worker-1", declared("b.keras"))
-    controller.end_upload("run", "worker-1", {"left_out": []})
+    controller.end_upload("run", "worker-1", {"left_out": [], "at_end": True})
     assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [1], "it continues"
     later = [time.time() + artifact_uploads.MAX_SECONDS + 60]
     steady = Clock(lambda: later[0], lambda: later[0])

@@ -30,10 +30,10 @@ OF_A_TASK = [
     ("PUT", "/dump/worker-0/1", {}),
 ]
 UPLOADS: list[tuple[str, str, dict[str, Any]]] = [
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": []}),
+    ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": [], "at_end": True}),
+    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0", {}),
     ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}", {}),
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}/{'0' * 64}", {}),
-    ("POST", f"/artifacts/{RUN_ID}/worker-0", {"left_out": []}),
+    ("POST", f"/artifacts/{RUN_ID}/worker-0", {"left_out": [], "at_end": True}),
 ]
 LAUNCHERS_CALLS = [*OF_A_TASK, ("GET", f"/restore/{RUN_ID}", {}), ("GET", "/changes/0", {})]
 ADMIN_CALLS = [

@@ -58,17 +58,18 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
     controller, sha256 = Controller(record), hashlib.sha256(b"x").hexdigest()
     for step in (1, 2):
         files = [{"name": name, "size": 1, "version": str(step)} for name in (f"c-{step}.index", "checkpoint")]
-        declared = {"artifacts": [{"kind": "checkpoint", "name": f"c-{step}", "files": files}]}
+        declared = {"artifacts": [{"kind": "checkpoint", "name": f"c-{step}", "files": files}], "at_end": False}
         for index in range(len(controller.begin_upload("run", "worker-0", declared))):
-            controller.put_part("run", "worker-0", index, 0, (sha256, sha256), b"x")
-        controller.end_upload("run", "worker-0", {"left_out": [{"name": f"d-{step}", "size": 1, "reason": "limit"}]})
+            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
+        left_out = [{"name": f"d-{step}", "size": 1, "reason": "limit"}]
+        controller.end_upload("run", "worker-0", {"left_out": left_out, "at_end": False})
         assert [item.name for item in controller.view(ViewRequest()).artifacts] == [f"c-{step}"]
     assert [(event.kind, event.artifacts) for event in record.events("run") if event.artifacts] == [
         (ARTIFACT_LEFT_OUT, ["d-1"]),
         (ARTIFACTS_STORED, ["c-1"]),
     ]
     with pytest.raises(UploadRefused):
-        controller.begin_upload("run", "worker-1", {"artifacts": []})
+        controller.begin_upload("run", "worker-1", {"artifacts": [], "at_end": False})
     assert controller.restorable("run")["files"] == [
         {"path": name, "size": 1, "sha256": sha256} for name in ("c-2.index", "checkpoint")
     ]

@@ -1,12 +1,11 @@
 """Which launcher uploads the artifacts of a run, and when that is over. Pure.
 
 While the run trains, the launcher of the task that saves checkpoints uploads the newest ones. At the end every machine uploads. Its
-tasks share `train_dir`, so one of them uploads for all: the one that ended last of those whose launchers were not ordered to exit.
-The machine of the task that decides the result uploads at once, and once more when the others have: where they have files of the same
-names, its files are stored.
+tasks share `train_dir`, so one of them uploads for all: the one that ended last of those whose launchers were not ordered to exit. The
+machine of the task that decides the result uploads last: where others have files of the same names, its files are stored.
 """
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from .. import events
 from ..events import Event
@@ -32,9 +31,6 @@ SILENT_SECONDS = 30.0
 MAX_SECONDS = 900.0
 """A machine has so much time to upload, and once more when its launcher comes back."""
 
-_RECENT_SECONDS = 10.0
-"""A launcher that has reported within this time can be asked to upload."""
-
 _SAVING = ("chief-0", "worker-0", "gpu-worker-0")
 """The first of these that a run has is TensorFlow's chief, which saves checkpoints."""
 
@@ -54,19 +50,25 @@ def _is_over(run: RunState, task: TaskState, now: float) -> bool:
 
 def request_uploads(run: RunState, now: float) -> None:
     """Choose the launcher for each machine on which all training tasks have ended, or stop because it is shut down, or are silent after
-    the end of the run. Where one of them starts again, or reports that it runs, its machine uploads once more later."""
+    the end of the run. Where one of them starts again, or reports that it runs, its machine uploads once more later. The last machine
+    waits for the others, unless it is shut down."""
     if not has_uploads(run):
         return
-    for machine, tasks in _machines(run).items():
-        if not all(_is_over(run, task, now) for task in tasks):
+    machines = _machines(run)
+    training = {name for name, tasks in machines.items() if not all(_is_over(run, task, now) for task in tasks)}
+    for machine, tasks in machines.items():
+        if machine in training:
             run.uploads.pop(machine, None)
         elif machine not in run.uploads and any(task.started for task in tasks):
             candidates = [task for task in tasks if task.can_upload]
             if candidates:
-                last = max(candidates, key=lambda task: _presence(task, now))
-                run.uploads[machine] = MachineUpload(last.hostname, now)
+                uploader = max(candidates, key=lambda task: _presence(task, now))
+                run.uploads[machine] = MachineUpload(uploader.hostname, now, UPLOAD_WAITS)
+    last = _last_machine(run)
+    others = training | machines_in(run, *_OPEN)
     for machine, upload in run.uploads.items():
-        if upload.state == UPLOAD_WAITS and not _others_follow(run, machine, now):
+        ends = any(task.machine_ends for task in machines.get(machine, ()))
+        if upload.state == UPLOAD_WAITS and (machine != last or ends or not others - {last}):
             upload.state, upload.at = UPLOADING, now
 
 
@@ -79,48 +81,39 @@ def _machines(run: RunState) -> Dict[str, List[TaskState]]:
 
 def _presence(task: TaskState, now: float) -> Tuple[bool, bool, float]:
     """How likely it is that the launcher of this task receives another order: the highest is asked to upload."""
-    return not task.exits, now - task.seen < _RECENT_SECONDS, task.since
+    return not task.exits, now - task.seen <= SILENT_SECONDS, task.since
 
 
 def _last_machine(run: RunState) -> str:
-    deciding = deciding_tasks(run)
-    return deciding[0].machine if deciding else ""
-
-
-def _others_follow(run: RunState, machine: str, now: float) -> bool:
-    """Whether other machines upload, or will when their tasks have ended."""
-    others = [task for task in run.training_tasks if task.machine != machine]
-    uploads = any(upload.state == UPLOADING for name, upload in run.uploads.items() if name != machine)
-    return uploads or not all(_is_over(run, task, now) for task in others)
+    """That of the task which decides the result; where none does, any."""
+    tasks = [*deciding_tasks(run), *run.training_tasks]
+    return tasks[0].machine if tasks else ""
 
 
 def attempt(run: RunState, hostname: str) -> int:
-    """The attempt that counts for the checkpoints of this upload: that of the task which decides the result, if there is one."""
-    deciding = deciding_tasks(run)
+    """The attempt that counts for what this task uploads: that of the task which decides the result, if there is one. It is 0 for what
+    comes after the last machine has uploaded, as from one that was lost and came back: that replaces nothing."""
+    deciding, last = deciding_tasks(run), _last_machine(run)
+    has_ended = last in run.uploads and run.uploads[last].state == UPLOADED
+    if has_ended and machine_of(run, hostname) != last:
+        return 0
     return deciding[0].attempt if deciding else run.as_former(hostname).attempt
-
-
-def may_replace(run: RunState, machine: str) -> bool:
-    """Whether files of other machines are replaced by those of this one: not after the last upload, as by one that was lost and came
-    back."""
-    last = _last_machine(run)
-    return machine == last or last not in run.uploads or run.uploads[last].state != UPLOADED
 
 
 def uploads_checkpoints(run: RunState, hostname: str) -> bool:
     """Whether the launcher of this task uploads checkpoints now, while its program runs."""
-    if run.spec.checkpoint_upload_interval <= 0 or not has_uploads(run):
-        return False
     task = next((run.tasks[name] for name in _SAVING if name in run.tasks), None)
-    return task is not None and task.hostname == hostname and task.state == RUNNING and task.can_upload
+    is_saving = task is not None and task.hostname == hostname and task.state == RUNNING and task.can_upload
+    return is_saving and has_uploads(run) and run.spec.checkpoint_upload_interval > 0
 
 
 def checkpoints_from(run: RunState, hostname: str) -> Optional[UploadRequest]:
     """What this launcher uploads while its program runs; None for nothing."""
-    if not uploads_checkpoints(run, hostname):
-        return None
-    spec = run.spec
-    return UploadRequest(spec.id, spec.train_dir, list(spec.artifacts), spec.checkpoint_upload_interval)
+    return _request(run, run.spec.checkpoint_upload_interval) if uploads_checkpoints(run, hostname) else None
+
+
+def _request(run: RunState, interval: float = 0.0) -> UploadRequest:
+    return UploadRequest(run.spec.id, run.spec.train_dir, list(run.spec.artifacts), interval)
 
 
 def machine_of(run: RunState, hostname: str) -> Optional[str]:
@@ -135,7 +128,7 @@ def _upload_of(run: RunState, hostname: str) -> Optional[MachineUpload]:
 def is_asked(run: RunState, hostname: str) -> bool:
     """Whether the launcher of this task has to upload, now or later. One that was lost and is there again does, too."""
     upload = _upload_of(run, hostname)
-    return upload is not None and _may_continue(upload)
+    return upload is not None and upload.state in (*_OPEN, UPLOAD_LOST)
 
 
 def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool:
@@ -148,47 +141,48 @@ def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool
 
 
 def request_to(run: RunState, hostname: str) -> Optional[UploadRequest]:
-    """What this launcher is asked to upload now; None while it waits."""
+    """What this launcher is asked to upload now. While it waits for other machines, which may train for long, these are checkpoints as
+    before the end of its program, or nothing."""
     upload = _upload_of(run, hostname)
-    if upload is None or upload.state != UPLOADING:
+    if upload is None or upload.state not in _OPEN:
         return None
-    return UploadRequest(run.spec.id, run.spec.train_dir, list(run.spec.artifacts))
+    if upload.state == UPLOADING:
+        return _request(run)
+    interval = run.spec.checkpoint_upload_interval
+    return _request(run, interval) if interval > 0 else None
 
 
 def are_open(run: RunState) -> bool:
     """Whether a launcher uploads, or is about to."""
-    return any(upload.state in _OPEN for upload in run.uploads.values())
+    return bool(machines_in(run, *_OPEN))
 
 
-def expire(
-    run: RunState,
-    now: float,
-    silent_seconds: Callable[[str], float],
-    has_called: Callable[[str], bool] = lambda hostname: True,
-) -> List[Event]:
-    """Give uploads of silent launchers to others of their machines, or mark them as lost, and give up those that take too long.
-    `silent_seconds` is how long the launcher of a task has sent nothing, or how long the controller runs; `has_called` is whether it
-    has sent anything since the controller began."""
+def machines_in(run: RunState, *states: str) -> Set[str]:
+    """The machines whose uploads are in one of these states."""
+    return {machine for machine, upload in run.uploads.items() if upload.state in states}
+
+
+def expire(run: RunState, now: float) -> List[Event]:
+    """Give uploads of silent launchers to others of their machines, or mark them as lost, and give up those that take too long."""
     happened = []
     machines = _machines(run) if run.uploads else {}
 
     def is_there(hostname: str) -> bool:
-        return silent_seconds(hostname) <= SILENT_SECONDS and has_called(hostname)
+        task = run.tasks.get(hostname)
+        return task is not None and task.seen >= run.listening_since and now - task.seen <= SILENT_SECONDS
 
     for machine, upload in run.uploads.items():
-        silent = silent_seconds(upload.task)
-        is_silent, is_late = silent > SILENT_SECONDS, now > upload.at + MAX_SECONDS
+        task = run.tasks.get(upload.task)
+        silent = run.silent_seconds(task, now) if task else now - upload.at
         if upload.state == UPLOAD_LOST and is_there(upload.task):
-            upload.state, upload.at = UPLOADING, now
-        elif upload.state == UPLOAD_WAITS and (is_silent or is_late):
-            upload.state = UPLOADED
-        elif upload.state == UPLOADING and is_silent:
+            upload.state, upload.at = UPLOAD_WAITS, now
+        elif upload.state in _OPEN and silent > SILENT_SECONDS:
             others = [task.hostname for task in machines.get(machine, ()) if task.can_upload and not task.exits]
             upload.task = next(filter(is_there, others), upload.task)
             if not is_there(upload.task):
                 upload.state = UPLOAD_LOST
                 happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=silent))
-        elif upload.state == UPLOADING and is_late:
+        elif upload.state == UPLOADING and now > upload.at + MAX_SECONDS:
             upload.state = UPLOAD_GIVEN_UP
             happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine))
     return happened
@@ -196,25 +190,9 @@ def expire(
 
 def finish(run: RunState, hostname: str, now: float) -> None:
     """The launcher of this task has uploaded all that it can."""
-    machine = machine_of(run, hostname)
-    if machine is not None:
-        waits = machine == _last_machine(run) and _others_follow(run, machine, now)
-        run.uploads[machine].state, run.uploads[machine].at = UPLOAD_WAITS if waits else UPLOADED, now
-
-
-def others_remain(run: RunState, machine: str) -> bool:
-    """Whether another machine of the run has not uploaded everything: it may continue what has arrived."""
-    return any(_may_continue(upload) for name, upload in run.uploads.items() if name != machine)
-
-
-def _may_continue(upload: MachineUpload) -> bool:
-    return upload.state in (*_OPEN, UPLOAD_LOST)
-
-
-def are_given_up(run: RunState) -> bool:
-    """Whether uploads of the run took too long, and no launcher is asked for any."""
-    uploads = run.uploads.values()
-    return any(upload.state == UPLOAD_GIVEN_UP for upload in uploads) and not any(map(_may_continue, uploads))
+    upload = _upload_of(run, hostname)
+    if upload is not None:
+        upload.state, upload.at = UPLOADED, now
 
 
 def shift_clock(run: RunState, seconds: float) -> None:

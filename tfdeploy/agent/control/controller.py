@@ -91,7 +91,7 @@ class Controller:
         self.dumps = Dumps(self._changes, self._clock.steady)
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
-        self._upload_calls = UploadCalls(record, self._clock.steady)
+        self._upload_calls = UploadCalls(record)
         self.record_import = RecordImport(record)
         self._run: Optional[RunState] = None
         self._continue(record.last_alive())
@@ -142,7 +142,6 @@ class Controller:
 
     def sync(self, report: LauncherReport) -> Order:
         """Take a launcher's report, and return its next order. The cost does not grow with the number of tasks."""
-        self._upload_calls.note_call(report.hostname)
         with self._lock:
             now, run = self._now(), self._run
             if run is None:
@@ -227,7 +226,7 @@ class Controller:
         """The record is another one now."""
         self._record = Record(self._record.folder)
         self._journal = Journal(self._record)
-        self._upload_calls = UploadCalls(self._record, self._clock.steady)
+        self._upload_calls = UploadCalls(self._record)
         self._continue(last_alive)
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
@@ -359,28 +358,24 @@ class Controller:
 
     def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
         """A launcher lists what it uploads; how much of each file is stored already."""
-        with self._upload_calls.contact(hostname):
-            run = self._uploaded_run(run_id, hostname)
-            ends, happened = self._upload_calls.begin(run, hostname, data)
-            with self._lock:
-                self._commit_upload(run, happened)
-            return ends
+        run = self._uploaded_run(run_id, hostname)
+        ends, happened = self._upload_calls.begin(run, hostname, data)
+        with self._lock:
+            self._commit_upload(run, happened)
+        return ends
 
-    def put_part(
-        self, run_id: str, hostname: str, index: int, offset: int, hashes: Tuple[str, str], data: bytes
-    ) -> int:
+    def put_part(self, run_id: str, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
         """Store a part of an artifact; the end of its file."""
-        with self._upload_calls.contact(hostname):
-            return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, hashes, data)
+        return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, sha256, data)
 
     def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
         """A launcher has uploaded what it can."""
-        with self._upload_calls.contact(hostname):
-            run = self._uploaded_run(run_id, hostname)
-            happened = self._upload_calls.end(run, hostname, data)
-            with self._lock:
+        run = self._uploaded_run(run_id, hostname)
+        happened = self._upload_calls.end(run, hostname, data)
+        with self._lock:
+            if data["at_end"]:
                 artifact_uploads.finish(run, hostname, self._now())
-                self._commit_upload(run, happened)
+            self._commit_upload(run, happened)
 
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
         """The run that artifacts are uploaded of: it may have been replaced meanwhile."""
@@ -433,10 +428,8 @@ class Controller:
         now = self._clock.read()
         if step and self._run is not None:
             reconcile.shift_clock(self._run, step)
-        if paused:
-            self._upload_calls.listen()
-            if self._run is not None:
-                controller_absence.listen_again(self._run, now, paused)
+        if paused and self._run is not None:
+            controller_absence.listen_again(self._run, now, paused)
         return now
 
     def _add(self, happened: List[Event], now: float, hostname: str = _WHOLE_RUN) -> None:

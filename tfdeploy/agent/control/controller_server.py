@@ -115,8 +115,8 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
 
-    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, part: str, whole: str) -> Any:
-        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), (part, whole or ""), body)}
+    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, sha256: str) -> Any:
+        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), sha256 or "", body)}
 
     def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return controller.end_upload(run_id, hostname, json.loads(body))
@@ -134,7 +134,7 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         call("GET", log, lambda _, run_id, hostname: {"pieces": controller.pieces(run_id, hostname)}),
         call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
         call("PUT", upload, begin_upload, MAX_BODY),
-        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}/{_SHA256}(?:/{_SHA256})?", put_part, MAX_BODY),
+        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}(?:/{_SHA256})?", put_part, MAX_BODY),
         call("POST", upload, end_upload, MAX_BODY),
         call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
         call("GET", restore, lambda _, run_id: controller.restorable(run_id)),

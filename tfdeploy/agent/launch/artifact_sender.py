@@ -9,11 +9,11 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Sequence, Tuple, Union
+from typing import IO, Any, Callable, Collection, Dict, Iterable, List, Sequence, Tuple, Union
 from urllib.parse import quote
 
 from ..record.artifact_restore import without_restored
-from ..record.artifact_store import BUSY, STORED
+from ..record.artifact_store import STORED
 from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
 from ..record.record_files import PART
 from ..record.stored_artifact import CHANGED, LIMIT, MAX_BYTES, MAX_FILES, UNREADABLE, WRONG_HASH, LeftOut
@@ -32,11 +32,8 @@ _REST, _LONGEST_REST = 3.0, 2.0
 """While the program runs, each part is followed by a pause of so many times its own seconds, and of at most so many seconds: network
 and disks are the program's."""
 
-_BUSY_SECONDS = 5.0
-"""The pause before the next list, while another machine sends the same files of a storage that they share."""
-
 _MAX_OPEN = 200
-"""The files of a checkpoint are opened before the first is sent, if they are not more: TensorFlow deletes old ones meanwhile."""
+"""The files of an artifact are opened before the first is sent, if they are not more: TensorFlow deletes old checkpoints meanwhile."""
 
 LOOK_SECONDS = 2.0
 """The shortest time between two looks at `train_dir`, unless uploads may follow each other faster."""
@@ -112,26 +109,22 @@ class ArtifactSender:
         fitting, left_out = self._find()
         self.pause = self._watch.pause(time.monotonic() - begin)
         if self._watch.is_due([*fitting, *left_out], begin):
-            failed, _ = self._send_all(fitting)
+            failed = self._send_all(fitting)
             if all(item.reason != CHANGED for item in failed):
                 self._end([*left_out, *failed])
                 self._watch.note_sent([*fitting, *left_out], begin)
 
     def _send_everything(self) -> None:
-        """Upload all artifacts. What has changed meanwhile is searched again; what other machines send now is looked for later."""
-        tries = 0
+        """Upload all artifacts. What has changed meanwhile is searched again."""
         unreadable: Dict[str, LeftOut] = {}
-        while True:
+        for _ in range(_TRIES):
             artifacts, left_out = self._find()
-            artifacts = [item for item in artifacts if item.name not in unreadable]
-            failed, is_busy = self._send_all(artifacts)
+            failed = self._send_all([item for item in artifacts if item.name not in unreadable])
             unreadable.update({item.name: item for item in failed if item.reason != CHANGED})
             changed = [item for item in failed if item.reason == CHANGED]
-            tries += bool(changed)
-            if not is_busy and (not changed or tries >= _TRIES):
-                return self._end([*left_out, *unreadable.values(), *changed])
-            if is_busy and self._wait(_BUSY_SECONDS):
-                raise Interrupted
+            if not changed:
+                break
+        self._end([*left_out, *unreadable.values(), *changed])
 
     def give_up(self, reason: str) -> None:
         """Report that what is not stored cannot be uploaded."""
@@ -140,7 +133,8 @@ class ArtifactSender:
         self._watch.note_sent([*artifacts, *left_out], time.monotonic())
 
     def _end(self, left_out: List[LeftOut]) -> None:
-        self._client.json("POST", self._path, {"left_out": [item.to_dict() for item in left_out]})
+        body = {"left_out": [item.to_dict() for item in left_out], "at_end": not self._interval}
+        self._client.json("POST", self._path, body)
 
     def _find(self) -> Tuple[List[Artifact], List[LeftOut]]:
         files, is_complete = scan(self._root)
@@ -159,28 +153,28 @@ class ArtifactSender:
         except OSError:
             return ""
 
-    def _send_all(self, artifacts: List[Artifact]) -> Tuple[List[LeftOut], bool]:
-        """Send all files that are wanted; the artifacts that cannot be sent, and whether other machines send some of the files."""
+    def _send_all(self, artifacts: List[Artifact]) -> List[LeftOut]:
+        """Send all files that are wanted; the artifacts that cannot be sent."""
         if not artifacts:
-            return [], False
-        listed = [{"kind": it.kind, "name": it.name, "files": list(map(_listed, it.files))} for it in artifacts]
-        ends: List[int] = self._client.json("PUT", self._path, {"artifacts": listed})["ends"]
+            return []
+        body = {"artifacts": [_listed(artifact) for artifact in artifacts], "at_end": not self._interval}
+        ends: List[int] = self._client.json("PUT", self._path, body)["ends"]
         failed, index = [], 0
         for artifact in artifacts:
+            wanted = {index: file for index, file in enumerate(artifact.files, index) if ends[index] != STORED}
             try:
-                wanted = [(number, file) for number, file in enumerate(artifact.files, index) if ends[number] >= 0]
-                for (number, file), content in zip(wanted, self._opened([file for _, file in wanted])):
+                for number, content in zip(wanted, self._opened(wanted.values())):
                     with content:
-                        self._send_file(file, content, number, ends[number])
+                        self._send_file(wanted[number], content, number, ends[number])
             except _LeaveOut as error:
                 failed.append(LeftOut(artifact.name, artifact.size, str(error)))
             index += len(artifact.files)
-        return failed, BUSY in ends
+        return failed
 
-    def _opened(self, files: List[ArtifactFile]) -> "Iterator[IO[bytes]]":
-        """The files of an artifact, each opened at its turn; while the program runs, all at once."""
+    def _opened(self, files: Collection[ArtifactFile]) -> "Iterable[IO[bytes]]":
+        """The files of an artifact: if they are not too many, all are opened before the first is sent."""
         opened = (_open(self._root, file) for file in files)
-        return iter(list(opened)) if self._interval and len(files) <= _MAX_OPEN else opened
+        return list(opened) if len(files) <= _MAX_OPEN else opened
 
     def _send_file(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> None:
         """Send what is beyond `end`, which the controller has already."""
@@ -191,7 +185,8 @@ class ArtifactSender:
         raise _LeaveOut(WRONG_HASH)
 
     def _send_parts(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> int:
-        """Read the file from its start, and send what is beyond `end`; the new end, which is not `STORED` where a part was refused."""
+        """Read the file from its start, and send what is beyond `end`; the new end, which is `STORED` after the last part, unless it
+        has arrived damaged."""
         hash_, position, rest = hashlib.sha256(), content.seek(0), 0.0
         while position <= end:
             if self._wait(rest):
@@ -203,22 +198,18 @@ class ArtifactSender:
             position += len(data)
             if is_known:
                 continue
-            is_last = position == file.size
+            path, is_last = f"{self._path}/{index}/{end}", position == file.size
             if is_last:
                 _refuse_changed(content, self._root, file, bool(self._interval))
-            end = self._put(index, end, data, hash_.hexdigest() if is_last else "")
+            end = self._client.json_bytes("PUT", f"{path}/{hash_.hexdigest()}" if is_last else path, data)["end"]
             if self._interval:
                 rest = min(_REST * (time.monotonic() - begin), _LONGEST_REST)
         return end
 
-    def _put(self, index: int, offset: int, data: bytes, whole: str) -> int:
-        path = f"{self._path}/{index}/{offset}/{hashlib.sha256(data).hexdigest()}"
-        end: int = self._client.json_bytes("PUT", f"{path}/{whole}" if whole else path, data)["end"]
-        return end
 
-
-def _listed(file: ArtifactFile) -> Dict[str, Any]:
-    return {"name": file.name, "size": file.size, "version": file.version}
+def _listed(artifact: Artifact) -> Dict[str, Any]:
+    files = [{"name": file.name, "size": file.size, "version": file.version} for file in artifact.files]
+    return {"kind": artifact.kind, "name": artifact.name, "files": files}
 
 
 def scan(root: Path) -> Tuple[Dict[str, FileInfo], bool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..files import write_whole
-from .artifacts import DEFAULT_PATTERNS, RESUMABLE, FileInfo, choose
+from .artifacts import RESUMABLE
 from .record_files import is_valid_name
 from .stored_artifact import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES, LeftOut, StoredArtifact
 
@@ -86,16 +86,17 @@ class ArtifactList:
         Raises:
             ValueError, KeyError, TypeError, AttributeError: it is not a manifest.
         """
-        artifacts, pending = ([_artifact(item) for item in data.get(key, [])] for key in ("artifacts", "pending"))
+        artifacts, pending = ([read_artifact(item) for item in data.get(key, [])] for key in ("artifacts", "pending"))
         manifest = cls(artifacts, [LeftOut.from_dict(item) for item in data["left_out"]], pending)
         refuse_names([file.name for file in manifest.files])
         refuse_names([file.name for artifact in pending for file in artifact.files])
         return manifest
 
 
-def _artifact(item: Dict[str, Any]) -> ManifestArtifact:
+def read_artifact(item: Dict[str, Any]) -> ManifestArtifact:
+    """From JSON: of a manifest, or of a launcher's list, which has no hashes."""
     files = [
-        ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
+        ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file.get("sha256", "")))
         for file in item["files"]
     ]
     kind, name, machine = (str(item[key]) for key in ("kind", "name", "machine"))
@@ -127,19 +128,10 @@ def load_manifest(run_folder: Path) -> ArtifactList:
 
 
 def _rebuilt(folder: Path) -> ArtifactList:
-    """A list of the files in the folder."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    infos = {path.relative_to(folder).as_posix(): path.stat() for path in paths}
-    files = {name: FileInfo(info.st_size, info.st_mtime_ns) for name, info in infos.items()}
-    artifacts, _ = choose(files, [*DEFAULT_PATTERNS, "**"], lambda name: (folder / name).read_text(errors="replace"))
-    return ArtifactList(
-        [
-            ManifestArtifact(
-                item.kind, item.name, "", 0, [ManifestFile(it.name, files[it.name].size, "") for it in item.files]
-            )
-            for item in artifacts
-        ]
-    )
+    """A list of the files in the folder: what belongs together is not known."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    files = [ManifestFile(path.relative_to(folder).as_posix(), path.stat().st_size, "") for path in paths]
+    return ArtifactList([ManifestArtifact(FILES, "**", "", 0, files)] if files else [])
 
 
 def save_manifest(run_folder: Path, manifest: ArtifactList) -> None:
@@ -180,36 +172,39 @@ def _folders_of(name: str) -> Iterator[str]:
     return (name[:position] for position, sign in enumerate(name) if sign == "/")
 
 
+def accepted(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> ManifestArtifact:
+    """What is stored of an artifact: without the files that another machine has stored with a later attempt, or with a later step of
+    the same attempt. What is not usable without them is not stored at all."""
+    later = [artifact for artifact in artifacts if artifact.machine != new.machine and _is_later(artifact, new)]
+    rest = _without(new, [file for artifact in later for file in artifact.files])
+    return rest if rest == new or new.kind in (FILES, CHECKPOINT) else replace(new, files=[])
+
+
 def remaining(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> Iterator[ManifestArtifact]:
     """What remains of the artifacts once `new` is stored: what has none of its files, the other files of `FILES`, and the data of a
-    checkpoint with a later attempt or step, or with shards of the same one from another machine. Where one is a file, another cannot
-    be in a folder."""
-    names = {file.name for file in new.files}
-    folders = {folder for name in names for folder in _folders_of(name)}
+    checkpoint with a later attempt or step, or with shards of the same one from another machine."""
     for artifact in artifacts:
-        steps = _steps_between(artifact, new)
-        rest = [
-            file
-            for file in artifact.files
-            if file.name not in names and file.name not in folders and not names.intersection(_folders_of(file.name))
-        ]
-        is_same = artifact.machine == new.machine
-        is_replaced = steps is not None and artifact.attempt <= new.attempt and (steps > 0 or (steps == 0 and is_same))
-        if len(rest) == len(artifact.files) and not is_replaced:
-            yield artifact
-        elif rest and not is_replaced and (artifact.kind == FILES or steps is not None):
-            yield replace(artifact, files=rest)
+        steps, is_same = _steps_between(artifact, new), artifact.machine == new.machine
+        is_replaced = steps is not None and artifact.attempt <= new.attempt and steps >= (0 if is_same else 1)
+        rest = _without(artifact, new.files)
+        if not is_replaced and (rest == artifact or (rest.files and (artifact.kind == FILES or steps is not None))):
+            yield rest
 
 
-def without_later(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> ManifestArtifact:
-    """`new` without the files of a checkpoint that another machine has stored and that is later by attempt and step."""
-    names = {file.name for artifact in artifacts if _is_later(artifact, new) for file in artifact.files}
-    return replace(new, files=[file for file in new.files if file.name not in names])
+def _without(artifact: ManifestArtifact, others: Sequence[ManifestFile]) -> ManifestArtifact:
+    """An artifact without the files that have names of others. Where one is a file, another cannot be in a folder."""
+    names = {file.name for file in others}
+    folders = {folder for name in names for folder in _folders_of(name)}
+    files = [
+        it
+        for it in artifact.files
+        if it.name not in names and it.name not in folders and names.isdisjoint(_folders_of(it.name))
+    ]
+    return replace(artifact, files=files)
 
 
 def _is_later(artifact: ManifestArtifact, new: ManifestArtifact) -> bool:
-    steps = _steps_between(new, artifact)
-    return artifact.machine != new.machine and steps is not None and (artifact.attempt, steps) > (new.attempt, 0)
+    return (artifact.attempt, _steps_between(new, artifact) or 0) > (new.attempt, 0)
 
 
 def _steps_between(artifact: ManifestArtifact, other: ManifestArtifact) -> Optional[int]:

@@ -4,29 +4,31 @@ The launchers of one machine share `train_dir`: the first of them does it, and t
 first; the file `checkpoint`, by which TensorFlow finds the newest one, gets its name last. A folder with other files is left alone.
 
 What a machine has restored of its own run is not uploaded again while it is unchanged: the record has it, or a newer one of another
-machine.
+machine. Such files have the time of `.tfdeploy-restored`.
 """
 
 import fcntl
-import json
 import os
 import shutil
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 from urllib.parse import quote
 
-from ..files import sha256_of, write_whole
+from ..files import sha256_of
 from ..transport.rpc import Client
 from .artifact_manifest import is_complete, load_manifest
-from .artifacts import OWN_FILES, Artifact, ArtifactFile
+from .artifacts import OWN_FILES, Artifact
 from .record_files import is_valid_name
 from .stored_artifact import FILES
 
 _DRAFTS = f"{OWN_FILES}restore"
-_RESTORED = f"{OWN_FILES}restored.json"
-"""The restored files with their sizes and versions."""
+_RESTORED = f"{OWN_FILES}restored"
+
+_PAST = 60
+"""Restored files have a time in the past, so that none is written by a program in the same second."""
 
 _CHECKPOINT = "checkpoint"
 _SECONDS = 120.0
@@ -87,7 +89,7 @@ def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
             files = [RestorableFile(**item) for item in listing["files"]]
             if files:
                 _fill(client, f"/restore/{run_id}", files, folder)
-                if listing.get("is_own"):
+                if listing["is_own"]:
                     _note_restored(folder, files)
                 shutil.rmtree(str(folder / _DRAFTS), ignore_errors=True)
 
@@ -120,21 +122,17 @@ def _fill(client: Client, route: str, files: List[RestorableFile], folder: Path)
 
 
 def _note_restored(folder: Path, files: Sequence[RestorableFile]) -> None:
-    versions = {file.path: [file.size, str((folder / file.path).stat().st_mtime_ns)] for file in files}
-    write_whole(folder / _RESTORED, json.dumps(versions))
+    (folder / _RESTORED).touch()
+    restored_at = int(time.time()) - _PAST
+    for name in (_RESTORED, *(file.path for file in files)):
+        os.utime(folder / name, (restored_at, restored_at))
 
 
 def without_restored(folder: Path, artifacts: Sequence[Artifact]) -> Iterator[Artifact]:
     """These artifacts of a `train_dir`, without those that were restored there and are unchanged."""
-    try:
-        restored: Dict[str, List[object]] = json.loads((folder / _RESTORED).read_text())
-    except (OSError, ValueError):
-        restored = {}
-
-    def has_changed(file: ArtifactFile) -> bool:
-        return file.text is None and restored.get(file.name) != [file.size, file.version]
-
+    marker = folder / _RESTORED
+    restored = str(marker.stat().st_mtime_ns) if marker.exists() else ""
     for artifact in artifacts:
-        changed = [file for file in artifact.files if has_changed(file)]
+        changed = [file for file in artifact.files if file.text is None and file.version != restored]
         if changed:
             yield replace(artifact, files=changed) if artifact.kind == FILES else artifact
