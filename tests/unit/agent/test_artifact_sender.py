@@ -1,5 +1,6 @@
 """A launcher sends what a controller is missing; what it cannot send is named, and does not stop the rest."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -11,7 +12,15 @@ from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.launch.artifact_sender import ArtifactSender, Interrupted
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
-from tfdeploy.agent.record.stored_artifact import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
+from tfdeploy.agent.record.stored_artifact import (
+    CHANGED,
+    DISK_FULL,
+    LIMIT,
+    OTHER_MACHINE,
+    UNREADABLE,
+    WRONG_HASH,
+    LeftOut,
+)
 from tfdeploy.agent.sync import UploadRequest
 
 RUN = "0123456789ab"
@@ -21,21 +30,24 @@ class Calls:
     """A controller's calls in this process."""
 
     def __init__(self, runs: Path, train: Path) -> None:
-        self.store, self.train = ArtifactStore(runs), train
+        self.store, self.train, self.attempt = ArtifactStore(runs), train, 1
         self.left_out: list[LeftOut] | None = None
         self.parts: list[bytes] = []
 
     def json(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         if method == "PUT":
-            return {"ends": self.store.begin(RUN, "a", 1, json.loads(json.dumps(body["artifacts"])))}
+            return {"drafts": self.store.begin(RUN, "a", json.loads(json.dumps(body["artifacts"])))}
+        if path.endswith("/whole"):
+            drafts, is_refused = self.store.store(RUN, "a", self.attempt, json.loads(json.dumps(body)))
+            return {"drafts": drafts, "is_refused": is_refused}
         self.left_out = [LeftOut.from_dict(item) for item in body["left_out"]]
-        self.store.end(RUN, "a", self.left_out)
+        self.store.end(RUN, "a", body["names"], self.left_out)
         return {}
 
     def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        index, offset, sha256 = [*path.split("/")[4:], ""][:3]
+        draft, offset = path.split("/")[4:]
         self.parts.append(body)
-        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, body)}
+        return {"end": self.store.put(RUN, "a", draft, int(offset), body)}
 
 
 @pytest.fixture
@@ -84,15 +96,26 @@ def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
 ) -> None:
     put, count = calls.store.put, iter(range(999))
 
-    def damage(run: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        is_damaged = index == 0 and next(count) < damaged
-        return put(run, machine, index, offset, sha256, b"x" * len(data) if is_damaged else data)
+    def damage(run: str, machine: str, draft: str, offset: int, data: bytes) -> int:
+        is_damaged = data == b"one.keras" and next(count) < damaged
+        return put(run, machine, draft, offset, b"x" * len(data) if is_damaged else data)
 
     monkeypatch.setattr(calls.store, "put", damage)
     sender(calls).send()
     assert calls.left_out is not None
     assert [item.reason for item in calls.left_out] == ([] if is_stored else [WRONG_HASH])
     assert len(stored(calls, tmp_path)) == 1 + is_stored
+
+
+def test_what_another_machine_has_stored_last_is_named(calls: Calls, tmp_path: Path) -> None:
+    sha256 = hashlib.sha256(b"").hexdigest()
+    listed = {"kind": "keras", "name": "one.keras", "files": [{"name": "one.keras", "size": 0, "version": "1"}]}
+    calls.store.begin(RUN, "b", [listed])
+    calls.store.store(RUN, "b", 1, {**listed, "files": [{**listed["files"][0], "sha256": sha256}]})  # type: ignore[dict-item]
+    calls.attempt = 0
+    sender(calls).send()
+    assert calls.left_out == [LeftOut("one.keras", 9, OTHER_MACHINE)]
+    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
 
 
 def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

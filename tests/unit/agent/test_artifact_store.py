@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
-from tfdeploy.agent.record.artifact_store import ArtifactStore, UploadUnknown
+from tfdeploy.agent.record.artifact_store import ArtifactStore, Drafts
 from tfdeploy.agent.record.stored_artifact import (
     CLUSTER_LIMIT,
     LIMIT,
     MAX_BYTES,
     MAX_FILES,
-    OTHER_MACHINE,
     RUN_LIMIT,
     LeftOut,
 )
@@ -40,23 +39,36 @@ class Sending:
 
     def __init__(self, store: ArtifactStore, machine: str = "a", attempt: int = 1, run: str = RUN) -> None:
         self.store, self.machine, self.attempt, self.run = store, machine, attempt, run
+        self.drafts: Drafts = {}
+        self.names: list[str] = []
 
-    def begin(self, *items: dict[str, Any], others: tuple[str, ...] = ()) -> list[int]:
-        return self.store.begin(self.run, self.machine, self.attempt, list(items), others)
+    def begin(self, *items: dict[str, Any], others: tuple[str, ...] = ()) -> dict[str, int]:
+        """List artifacts; how much has arrived of the files that are wanted."""
+        wanted = self.store.begin(self.run, self.machine, list(items), others)
+        self.drafts = {name: draft for drafts in wanted for name, draft in drafts.items()}
+        self.names = [item["name"] for item in items]
+        return {name: end for name, (_, end) in self.drafts.items()}
 
-    def put(self, index: int, offset: int, data: bytes, whole: bytes | None = None) -> int:
-        return self.store.put(self.run, self.machine, index, offset, "" if whole is None else sha(whole), data)
+    def put(self, name: str, offset: int, data: bytes) -> int:
+        return self.store.put(self.run, self.machine, self.drafts[name][0], offset, data)
 
-    def send(self, kind: str, name: str, files: dict[str, bytes], version: str = "1") -> list[int]:
+    def whole(self, item: dict[str, Any], content: dict[str, bytes]) -> dict[str, int]:
+        """All files were sent; how much has arrived of those that are wanted again."""
+        hashed = [{**file, "sha256": sha(content[file["name"]])} for file in item["files"]]
+        drafts, self.is_refused = self.store.store(self.run, self.machine, self.attempt, {**item, "files": hashed})
+        return {name: end for name, (_, end) in drafts.items()}
+
+    def send(self, kind: str, name: str, files: dict[str, bytes], version: str = "1") -> dict[str, int]:
         """List one artifact and send what is not there."""
-        ends = self.begin(declared(kind, name, files, version))
-        for index, (end, data) in enumerate(zip(ends, files.values(), strict=True)):
-            if end >= 0:
-                assert self.put(index, end, data[end:], whole=data) == -1
+        item = declared(kind, name, files, version)
+        ends = self.begin(item)
+        for path, end in ends.items():
+            assert self.put(path, end, files[path][end:]) == len(files[path])
+        assert not ends or self.whole(item, files) == {}
         return ends
 
     def end(self, *left_out: LeftOut) -> list[str]:
-        self.store.end(self.run, self.machine, list(left_out))
+        self.stored, self.left_out = self.store.end(self.run, self.machine, self.names, list(left_out))
         return [item.name for item in load_manifest(self.store._runs / self.run).artifacts]
 
 
@@ -85,21 +97,26 @@ def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
     runs = Path(tempfile.mkdtemp(dir=tmp_path))
     (runs / RUN).mkdir()
     content = {"export/saved_model.pb": b"graph", "export/variables/v": b"values", "export/empty": b""}
-    item, sender, sent = declared("model", "export", content), Sending(ArtifactStore(runs)), list(content.values())
+    item, sender = declared("model", "export", content), Sending(ArtifactStore(runs))
     ends = sender.begin(item)
     for _ in range(data.draw(st.integers(0, 12))):
-        index, size = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 4))
-        begin = max(0, ends[index]) + data.draw(st.sampled_from([0, 0, 0, 1]))
-        part = sent[index][begin : begin + size]
-        damaged = data.draw(st.sampled_from([part, part, part, b"damaged"]))
-        ends[index] = sender.put(index, begin, damaged, sent[index])
+        name, size = data.draw(st.sampled_from(sorted(content))), data.draw(st.integers(0, 4))
+        begin = ends[name] + data.draw(st.sampled_from([0, 0, 0, 1]))
+        part = content[name][begin : begin + size]
+        ends[name] = sender.put(name, begin, data.draw(st.sampled_from([part, part, part, b"damaged"[: len(part)]])))
         if data.draw(st.booleans()):
             sender = Sending(ArtifactStore(runs))
             ends = sender.begin(item)
+        if data.draw(st.booleans()):
+            ends.update(sender.whole(item, content))
         assert files(runs) in ({}, content)
-    for index, end in enumerate(sender.begin(item)):
-        assert files(runs) in ({}, content)
-        assert end < 0 or sender.put(index, end, sent[index][end:], whole=sent[index]) == -1
+        if files(runs):
+            break
+    while ends := sender.begin(item):
+        for name, end in ends.items():
+            sender.put(name, end, content[name][end:])
+            assert files(runs) == {}
+        sender.whole(item, content)
     assert files(runs) == content
     assert sender.end() == ["export"]
     (row,), left_out = stored_artifacts(runs / RUN)
@@ -108,28 +125,37 @@ def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
 
 
 def test_a_part_at_another_position_and_a_file_with_another_hash_are_not_stored(runs: Path, sending: Sending) -> None:
-    item = declared("keras", "k", {"k": b"content"})
-    with pytest.raises(UploadUnknown):
-        sending.put(0, 0, b"con")
+    content = {"k": b"content"}
+    item = declared("keras", "k", content)
     sending.begin(item)
-    assert sending.put(0, 1, b"con") == 0
-    assert sending.put(0, 0, b"content and more") == 0
-    assert sending.put(0, 0, b"con") == 3
-    assert sending.put(0, 3, b"TENT", whole=b"content") == 0, "the whole file has another hash"
-    assert files(runs) == {}
-    sending.put(0, 0, b"con")
-    assert sending.begin(declared("keras", "k", {"k": b"content"}, "2")) == [0]
+    assert sending.put("k", 1, b"con") == 0
+    assert sending.put("k", 0, b"content and more") == 0
+    assert sending.put("k", 0, b"con") == 3
+    assert sending.whole(item, content) == {"k": 3}
+    assert sending.put("k", 3, b"TENT") == 7
+    assert sending.whole(item, content) == {"k": 0}, "the whole file has another hash"
+    assert (files(runs), sending.end(), sending.stored) == ({}, [], [])
+    sending.begin(item)
+    sending.put("k", 0, b"con")
+    assert sending.begin(declared("keras", "k", content, "2")) == {"k": 0}
+
+
+def test_only_what_a_machine_has_listed_is_taken(sending: Sending) -> None:
+    sending.begin(declared("keras", "k", {"k": b"content"}))
+    for machine, draft in (("b", sending.drafts["k"][0]), ("a", sending.drafts["k"][0][:-1] + "9"), ("a", "../../x")):
+        with pytest.raises(ValueError, match="is not listed"):
+            sending.store.put(RUN, machine, draft, 0, b"con")
 
 
 def test_what_has_arrived_of_files_that_are_not_listed_again_is_deleted(runs: Path, sending: Sending) -> None:
     other = Sending(sending.store, "b", 1)
     other.begin(declared("keras", "o", {"o": b"content"}))
-    other.put(0, 0, b"con")
+    other.put("o", 0, b"con")
     for version in ("1", "2"):
         sending.begin(declared("keras", "k", {"k": b"content"}, version))
-        sending.put(0, 0, b"con")
+        sending.put("k", 0, b"con")
     assert len(list((runs / RUN / "artifacts.draft").iterdir())) == 2
-    assert (sending.put(0, 3, b"t"), other.put(0, 3, b"t")) == (4, 4)
+    assert (sending.put("k", 3, b"t"), other.put("o", 3, b"t")) == (4, 4)
 
 
 @pytest.mark.parametrize(
@@ -169,44 +195,23 @@ def test_of_files_with_one_name_those_of_the_last_upload_are_stored_and_none_aft
         assert files(runs) == {"k": machine.encode()}
     returned = Sending(sending.store, "b", attempt=0)
     returned.send("keras", "k", {"k": b"b"}, "b")
-    assert returned.end() == ["k"]
+    assert (returned.is_refused, returned.end(), returned.stored) == (True, ["k"], [])
     returned.send("files", "*", {"k": b"b", "only-here": b"x"}, "b")
-    assert files(runs) == {"k": b"a", "only-here": b"x"}
-    returned.send("keras", "k", {"k": b"b"}, "b")
-    returned.end()
-    left_out = [(item.name, item.machine, item.reason) for item in load_manifest(runs / RUN).left_out]
-    assert left_out == [("k", "b", OTHER_MACHINE)]
+    assert (returned.is_refused, files(runs)) == (False, {"k": b"a", "only-here": b"x"})
 
 
 def test_what_another_machine_uploads_now_of_a_shared_storage_is_not_wanted_twice(runs: Path, sending: Sending) -> None:
-    item, other = declared("keras", "k", {"k": b"first"}), Sending(sending.store, "b")
-    changed = declared("keras", "k", {"k": b"other"}, "2")
-    assert (sending.begin(item), other.begin(item, others=("a",)), other.begin(changed, others=("a",))) == (
-        [0],
-        [-1],
-        [0],
-    )
-    other.begin(item, others=("a",))
+    content = {"k": b"first"}
+    item, other = declared("keras", "k", content), Sending(sending.store, "b")
+    assert (sending.begin(item), other.begin(item, others=("a",))) == ({"k": 0}, {})
+    assert other.begin(declared("keras", "k", content, "2"), others=("a",)) == {"k": 0}, "another version"
+    assert other.begin(item, others=("a",)) == {}
     assert (other.end(), files(runs)) == ([], {}), "it has stored nothing"
-    sending.put(0, 0, b"fi")
-    assert other.begin(item) == [0], "the other is lost, and this one is the last"
-    other.put(0, 0, b"first", whole=b"first")
-    assert (sending.begin(item, others=("b",)), other.end(), files(runs)) == ([-1], ["k"], {"k": b"first"})
-
-
-def test_a_list_that_was_replaced_while_a_file_was_hashed_stores_nothing(
-    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sending.begin(declared("keras", "k", {"k": b"content"}))
-
-    def begin_again(path: Path) -> str:
-        monkeypatch.undo()
-        sending.begin(declared("keras", "other", {"other": b"x"}))
-        return sha(b"content")
-
-    monkeypatch.setattr(artifact_store, "sha256_of", begin_again)
-    sending.put(0, 0, b"content", whole=b"content")
-    assert (sending.end(), files(runs)) == ([], {})
+    sending.put("k", 0, b"fi")
+    assert other.begin(item) == {"k": 0}, "the other is lost, and this one is the last"
+    other.put("k", 0, b"first")
+    assert other.whole(item, content) == {}
+    assert (sending.begin(item), other.end(), files(runs)) == ({}, ["k"], content)
 
 
 def test_shards_of_one_checkpoint_on_several_machines_are_all_stored(runs: Path, sending: Sending) -> None:
@@ -288,7 +293,7 @@ def test_an_upload_that_was_cut_short_replaces_nothing(runs: Path, sending: Send
     sending.send(*NEWEST)
     sending.end()
     sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
-    sending.put(0, 0, b"v")
+    sending.put("model.ckpt-505.index", 0, b"i")
     assert sending.end() == ["model.ckpt-500"]
     assert files(runs) == NEWEST[2]
     sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
@@ -321,8 +326,9 @@ def test_what_a_program_writes_later_does_not_change_the_record(
     else:
         source.write_bytes(b"values")
     item = declared("files", name, {name: b"values"}, str(source.lstat().st_mtime_ns))
-    assert sending.begin(item) == [0]
-    sending.put(0, 0, b"values", whole=b"values")
+    assert sending.begin(item) == {name: 0}
+    sending.put(name, 0, b"values")
+    sending.whole(item, {name: b"values"})
     source.write_bytes(b"VALUES")
     stored = runs / RUN / "artifacts" / name
     assert (stored.read_bytes(), stored.is_symlink()) == (b"values", False)
@@ -330,8 +336,9 @@ def test_what_a_program_writes_later_does_not_change_the_record(
 
 
 def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
-    sending.begin(declared("keras", "k", {"k": b"content"}))
-    sending.put(0, 0, b"con")
+    item = declared("keras", "k", {"k": b"content"})
+    sending.begin(item)
+    sending.put("k", 0, b"con")
     (draft,) = (runs / RUN / "artifacts.draft").iterdir()
 
     def full(*_: Any) -> None:
@@ -340,16 +347,17 @@ def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, mo
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", full)
         with pytest.raises(OSError, match="No space"):
-            sending.put(0, 3, b"tent")
+            sending.put("k", 3, b"tent")
     assert draft.read_bytes() == b"con"
-    assert sending.put(0, 3, b"tent", whole=b"content") == -1
+    assert sending.put("k", 3, b"tent") == 7
+    assert sending.whole(item, {"k": b"content"}) == {}
 
 
 def test_a_stored_file_that_was_lost_is_sent_and_stored_again(runs: Path, sending: Sending) -> None:
     sending.send("keras", "k", {"k": b"content"})
     sending.end()
     (runs / RUN / "artifacts/k").write_bytes(b"con")
-    assert sending.send("keras", "k", {"k": b"content"}) == [0]
+    assert sending.send("keras", "k", {"k": b"content"}) == {"k": 0}
     sending.end()
     assert files(runs) == {"k": b"content"}
 

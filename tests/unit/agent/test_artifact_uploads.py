@@ -154,9 +154,9 @@ def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the
     run.uploads = {"a": MachineUpload("worker-0", time.time())}
     record.save(run)
     controller = Controller(record)
-    controller.end_upload("run", "worker-0", {"left_out": [], "at_end": False})
+    controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": False})
     assert controller.is_uploading(), "the program has ended meanwhile"
-    controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
+    controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": True})
     assert not controller.is_uploading()
 
 
@@ -327,13 +327,16 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
     file = {"name": "k.keras", "size": 1, "version": "1"}
     declared = {"artifacts": [{"kind": "keras", "name": "k.keras", "files": [file]}], "at_end": True}
     if state == UPLOADING or (is_current and state == UPLOAD_LOST):
-        assert controller.begin_upload("run", "worker-0", declared) == [0]
-        controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
+        ((_, end),) = controller.begin_upload("run", "worker-0", declared)[0].values()
+        assert end == 0
+        controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": True})
     for call in (controller.begin_upload, controller.end_upload):
         with pytest.raises(UploadRefused):
-            call("run", "worker-0", {**declared, "left_out": []})
+            call("run", "worker-0", {**declared, "names": [], "left_out": []})
     with pytest.raises(UploadRefused):
-        controller.put_part("run", "worker-0", 0, 0, "", b"x")
+        controller.put_part("run", "worker-0", "0-0-1", 0, b"x")
+    with pytest.raises(UploadRefused):
+        controller.store_artifact("run", "worker-0", declared["artifacts"][0])  # type: ignore[index]
 
 
 def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> None:
@@ -355,10 +358,14 @@ def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
         run.uploads = {"a": MachineUpload("worker-0", time.time())}
         record.save(run)
         controller = Controller(record)
-        listed = {"artifacts": declared, "at_end": True}
-        for index in range(len(controller.begin_upload("run", "worker-0", listed) if declared else [])):
-            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
-        controller.end_upload("run", "worker-0", {"left_out": [], "at_end": True})
+        for item in declared:
+            (drafts,) = controller.begin_upload("run", "worker-0", {"artifacts": [item], "at_end": True})
+            for draft, _ in drafts.values():
+                controller.put_part("run", "worker-0", draft, 0, b"x")
+            hashed = [{**file, "sha256": sha256} for file in files]
+            controller.store_artifact("run", "worker-0", {**item, "files": hashed})
+        names = [item["name"] for item in declared]
+        controller.end_upload("run", "worker-0", {"names": names, "left_out": [], "at_end": True})
         assert [(item.name, item.is_complete) for item in controller.view(ViewRequest()).artifacts] == [
             ("model.ckpt-500", True)
         ]
@@ -384,12 +391,13 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
         return {"artifacts": [{"kind": "keras", "name": name, "files": files}], "at_end": True}
 
     controller = Controller(Record(tmp_path))
-    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [0]
-    assert controller.put_part("run", "worker-0", 0, 0, "", b"x") == 1
+    ((draft, _),) = controller.begin_upload("run", "worker-0", declared("a.keras"))[0].values()
+    assert controller.put_part("run", "worker-0", draft, 0, b"x") == 1
+    assert Controller(Record(tmp_path)).put_part("run", "worker-0", draft, 1, b"y") == 2, "of another controller, too"
     controller = Controller(Record(tmp_path))
     controller.begin_upload("run", "worker-1", declared("b.keras"))
-    controller.end_upload("run", "worker-1", {"left_out": [], "at_end": True})
-    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [1], "it continues"
+    controller.end_upload("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
+    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [{"a.keras": (draft, 2)}], "it continues"
     later = [time.time() + artifact_uploads.MAX_SECONDS + 60]
     steady = Clock(lambda: later[0], lambda: later[0])
     controller = Controller(Record(tmp_path), clock=steady)

@@ -31,9 +31,9 @@ OF_A_TASK = [
 ]
 UPLOADS: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": [], "at_end": True}),
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0", {}),
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}", {}),
-    ("POST", f"/artifacts/{RUN_ID}/worker-0", {"left_out": [], "at_end": True}),
+    ("PUT", f"/artifacts/{RUN_ID}/worker-0/{'0' * 32}-{'0' * 32}-1/0", {}),
+    ("POST", f"/artifacts/{RUN_ID}/worker-0/whole", {"kind": "keras", "name": "k", "files": []}),
+    ("POST", f"/artifacts/{RUN_ID}/worker-0", {"names": [], "left_out": [], "at_end": True}),
 ]
 LAUNCHERS_CALLS = [*OF_A_TASK, ("GET", f"/restore/{RUN_ID}", {}), ("GET", "/changes/0", {})]
 ADMIN_CALLS = [

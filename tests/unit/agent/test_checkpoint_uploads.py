@@ -58,11 +58,14 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
     controller, sha256 = Controller(record), hashlib.sha256(b"x").hexdigest()
     for step in (1, 2):
         files = [{"name": name, "size": 1, "version": str(step)} for name in (f"c-{step}.index", "checkpoint")]
-        declared = {"artifacts": [{"kind": "checkpoint", "name": f"c-{step}", "files": files}], "at_end": False}
-        for index in range(len(controller.begin_upload("run", "worker-0", declared))):
-            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
+        item = {"kind": "checkpoint", "name": f"c-{step}", "files": files}
+        (drafts,) = controller.begin_upload("run", "worker-0", {"artifacts": [item], "at_end": False})
+        for draft, _ in drafts.values():
+            controller.put_part("run", "worker-0", draft, 0, b"x")
+        controller.store_artifact("run", "worker-0", {**item, "files": [{**file, "sha256": sha256} for file in files]})
         left_out = [{"name": f"d-{step}", "size": 1, "reason": "limit"}]
-        controller.end_upload("run", "worker-0", {"left_out": left_out, "at_end": False})
+        ended = {"names": [f"c-{step}"], "left_out": left_out, "at_end": False}
+        controller.end_upload("run", "worker-0", ended)
         assert [item.name for item in controller.view(ViewRequest()).artifacts] == [f"c-{step}"]
     assert [(event.kind, event.artifacts) for event in record.events("run") if event.artifacts] == [
         (ARTIFACT_LEFT_OUT, ["d-1"]),

@@ -18,6 +18,7 @@ from .. import events
 from ..events import Event
 from ..record import artifact_restore
 from ..record.artifact_manifest import load_manifest
+from ..record.artifact_store import Drafts
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
@@ -356,17 +357,21 @@ class Controller:
         with self._lock:
             return self._run is not None and artifact_uploads.are_open(self._run)
 
-    def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
-        """A launcher lists what it uploads; how much of each file is stored already."""
+    def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[Drafts]:
+        """A launcher lists what it uploads; what is wanted of each artifact."""
         run = self._uploaded_run(run_id, hostname)
-        ends, happened = self._upload_calls.begin(run, hostname, data)
+        drafts, happened = self._upload_calls.begin(run, hostname, data)
         with self._lock:
             self._commit_upload(run, happened)
-        return ends
+        return drafts
 
-    def put_part(self, run_id: str, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        """Store a part of an artifact; the end of its file."""
-        return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, sha256, data)
+    def put_part(self, run_id: str, hostname: str, draft: str, offset: int, data: bytes) -> int:
+        """Append a part of a file to its draft; the end of that."""
+        return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, draft, offset, data)
+
+    def store_artifact(self, run_id: str, hostname: str, item: Dict[str, Any]) -> Dict[str, Any]:
+        """Store an artifact that has arrived; what is wanted of it else, and whether it is refused."""
+        return self._upload_calls.store(self._uploaded_run(run_id, hostname), hostname, item)
 
     def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
         """A launcher has uploaded what it can."""

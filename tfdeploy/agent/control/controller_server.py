@@ -22,7 +22,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..files import write_whole
-from ..record.artifact_store import UploadUnknown
 from ..record.record import Record, ViewRequest
 from ..record.record_files import Range, RecordList, read_ranges
 from ..record.replica import pack
@@ -113,10 +112,13 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         return {"end": controller.put_log(run_id, hostname, kind, int(first), int(at), instance, body)}
 
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
-        return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
+        return {"drafts": controller.begin_upload(run_id, hostname, json.loads(body))}
 
-    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, sha256: str) -> Any:
-        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), sha256 or "", body)}
+    def put_part(body: bytes, run_id: str, hostname: str, draft: str, offset: str) -> Any:
+        return {"end": controller.put_part(run_id, hostname, draft, int(offset), body)}
+
+    def store_artifact(body: bytes, run_id: str, hostname: str) -> Any:
+        return controller.store_artifact(run_id, hostname, json.loads(body))
 
     def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return controller.end_upload(run_id, hostname, json.loads(body))
@@ -134,7 +136,8 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         call("GET", log, lambda _, run_id, hostname: {"pieces": controller.pieces(run_id, hostname)}),
         call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
         call("PUT", upload, begin_upload, MAX_BODY),
-        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}(?:/{_SHA256})?", put_part, MAX_BODY),
+        call("PUT", f"{upload}/([0-9a-f-]+)/{_NUMBER}", put_part, MAX_BODY),
+        call("POST", f"{upload}/whole", store_artifact, MAX_BODY),
         call("POST", upload, end_upload, MAX_BODY),
         call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
         call("GET", restore, lambda _, run_id: controller.restorable(run_id)),
@@ -310,7 +313,7 @@ def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
         return Reply(GONE if error.is_final else 409, str(error).encode())
     except UploadRefused as error:
         return Reply(GONE, str(error).encode())
-    except (RunRefused, UploadUnknown) as error:
+    except RunRefused as error:
         return Reply(409, str(error).encode())
     except OSError as error:
         return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 from .. import events
 from ..events import Event
 from ..record.artifact_manifest import ManifestArtifact
-from ..record.artifact_store import ArtifactStore
+from ..record.artifact_store import ArtifactStore, Drafts
 from ..record.record import Record
 from ..record.stored_artifact import LeftOut
 from ..run_state import UPLOAD_GIVEN_UP, UPLOADING, RunState
@@ -29,21 +29,25 @@ class UploadCalls:
         self._lock = threading.Lock()
         self._told: Set[Tuple[str, ...]] = set()
 
-    def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
-        """List files; how much of each is stored already, and what happened."""
+    def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[Drafts], List[Event]]:
+        """List artifacts; what is wanted of each, and what happened."""
         machine, listed = _machine(run, hostname), data["artifacts"]
-        others = machines_in(run, UPLOADING) - {machine}
-        ends = self._store.begin(run.spec.id, machine, attempt(run, hostname), listed, others)
-        files = [file for item in listed for file in item["files"]]
-        count = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
+        drafts = self._store.begin(run.spec.id, machine, listed, machines_in(run, UPLOADING) - {machine})
+        sizes = {file["name"]: int(file["size"]) for item in listed for file in item["files"]}
+        count = sum(sizes[name] - end for wanted in drafts for name, (_, end) in wanted.items())
         if not count or not data["at_end"]:
-            return ends, []
+            return drafts, []
         names = [str(item["name"]) for item in listed]
-        return ends, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=count)]
+        return drafts, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=count)]
 
-    def put(self, run: RunState, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
-        """Store a part; the end of its file, whose hash comes with its last part."""
-        return self._store.put(run.spec.id, _machine(run, hostname), index, offset, sha256, data)
+    def put(self, run: RunState, hostname: str, draft: str, offset: int, data: bytes) -> int:
+        """Append a part to a draft; its end."""
+        return self._store.put(run.spec.id, _machine(run, hostname), draft, offset, data)
+
+    def store(self, run: RunState, hostname: str, item: Dict[str, Any]) -> Dict[str, Any]:
+        """Store an artifact that has arrived; what is wanted of it else, and whether it is refused."""
+        drafts, is_refused = self._store.store(run.spec.id, _machine(run, hostname), attempt(run, hostname), item)
+        return {"drafts": drafts, "is_refused": is_refused}
 
     def end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
         """The launcher has uploaded what it can; what happened. While the run trains, the first checkpoint is an event, and each reason
@@ -51,7 +55,7 @@ class UploadCalls:
         machine = _machine(run, hostname)
         reported = [LeftOut.from_dict(item) for item in data["left_out"]]
         try:
-            stored, left_out = self._store.end(run.spec.id, machine, reported)
+            stored, left_out = self._store.end(run.spec.id, machine, data["names"], reported)
             removed = self._store.remove_excess(run.spec.id, run.spec.resume_from)
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)

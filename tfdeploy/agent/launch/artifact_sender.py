@@ -9,16 +9,41 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import IO, Any, Callable, Collection, Dict, Iterable, List, Sequence, Tuple, Union
+from typing import (
+    IO,
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 from urllib.parse import quote
 
 from ..record.artifact_restore import without_restored
-from ..record.artifact_store import STORED
 from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
 from ..record.record_files import PART
-from ..record.stored_artifact import CHANGED, LIMIT, MAX_BYTES, MAX_FILES, UNREADABLE, WRONG_HASH, LeftOut
+from ..record.stored_artifact import (
+    CHANGED,
+    LIMIT,
+    MAX_BYTES,
+    MAX_FILES,
+    OTHER_MACHINE,
+    UNREADABLE,
+    WRONG_HASH,
+    LeftOut,
+)
 from ..sync import UploadRequest
 from ..transport.rpc import Client
+
+if TYPE_CHECKING:
+    from ..record.artifact_store import Drafts  # of the controller
 
 _TRIES = 3
 """How often files that change meanwhile are searched again, and a file is sent again that arrives with another hash."""
@@ -111,7 +136,7 @@ class ArtifactSender:
         if self._watch.is_due([*fitting, *left_out], begin):
             failed = self._send_all(fitting)
             if all(item.reason != CHANGED for item in failed):
-                self._end([*left_out, *failed])
+                self._end(fitting, [*left_out, *failed])
                 self._watch.note_sent([*fitting, *left_out], begin)
 
     def _send_everything(self) -> None:
@@ -124,16 +149,18 @@ class ArtifactSender:
             changed = [item for item in failed if item.reason == CHANGED]
             if not changed:
                 break
-        self._end([*left_out, *unreadable.values(), *changed])
+        self._end(artifacts, [*left_out, *unreadable.values(), *changed])
 
     def give_up(self, reason: str) -> None:
         """Report that what is not stored cannot be uploaded."""
         artifacts, left_out = self._find()
-        self._end([*left_out, *(LeftOut(item.name, item.size, reason) for item in artifacts)])
+        self._end([], [*left_out, *(LeftOut(item.name, item.size, reason) for item in artifacts)])
         self._watch.note_sent([*artifacts, *left_out], time.monotonic())
 
-    def _end(self, left_out: List[LeftOut]) -> None:
-        body = {"left_out": [item.to_dict() for item in left_out], "at_end": not self._interval}
+    def _end(self, sent: Sequence[Artifact], left_out: List[LeftOut]) -> None:
+        missing = {item.name for item in left_out}
+        names = [artifact.name for artifact in sent if artifact.name not in missing]
+        body = {"names": names, "left_out": [item.to_dict() for item in left_out], "at_end": not self._interval}
         self._client.json("POST", self._path, body)
 
     def _find(self) -> Tuple[List[Artifact], List[LeftOut]]:
@@ -157,58 +184,64 @@ class ArtifactSender:
         """Send all files that are wanted; the artifacts that cannot be sent."""
         if not artifacts:
             return []
-        body = {"artifacts": [_listed(artifact) for artifact in artifacts], "at_end": not self._interval}
-        ends: List[int] = self._client.json("PUT", self._path, body)["ends"]
-        failed, index = [], 0
-        for artifact in artifacts:
-            wanted = {index: file for index, file in enumerate(artifact.files, index) if ends[index] != STORED}
-            try:
-                for number, content in zip(wanted, self._opened(wanted.values())):
-                    with content:
-                        self._send_file(wanted[number], content, number, ends[number])
-            except _LeaveOut as error:
-                failed.append(LeftOut(artifact.name, artifact.size, str(error)))
-            index += len(artifact.files)
-        return failed
+        body = {"artifacts": [_listed(artifact, {}) for artifact in artifacts], "at_end": not self._interval}
+        drafts = self._client.json("PUT", self._path, body)["drafts"]
+        return list(filter(None, map(self._failure, artifacts, drafts)))
+
+    def _failure(self, artifact: Artifact, drafts: "Drafts") -> Optional[LeftOut]:
+        """Send an artifact; None if that has not failed."""
+        try:
+            self._send(artifact, drafts)
+        except _LeaveOut as error:
+            return LeftOut(artifact.name, artifact.size, str(error))
+        return None
+
+    def _send(self, artifact: Artifact, drafts: "Drafts") -> None:
+        """Send what is wanted of an artifact, until it is stored. What arrives with another hash is sent again."""
+        hashes: Dict[str, str] = {}
+        for _ in range(_TRIES):
+            wanted = [file for file in artifact.files if file.name in drafts]
+            if not wanted:
+                return
+            for file, content in zip(wanted, self._opened(wanted)):
+                with content:
+                    hashes[file.name] = self._send_file(file, content, *drafts[file.name])
+            response = self._client.json("POST", f"{self._path}/whole", _listed(artifact, hashes))
+            if response["is_refused"]:
+                raise _LeaveOut(OTHER_MACHINE)
+            drafts = response["drafts"]
+        if drafts:
+            raise _LeaveOut(WRONG_HASH)
 
     def _opened(self, files: Collection[ArtifactFile]) -> "Iterable[IO[bytes]]":
         """The files of an artifact: if they are not too many, all are opened before the first is sent."""
         opened = (_open(self._root, file) for file in files)
         return list(opened) if len(files) <= _MAX_OPEN else opened
 
-    def _send_file(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> None:
-        """Send what is beyond `end`, which the controller has already."""
-        for _ in range(_TRIES):
-            end = self._send_parts(file, content, index, end)
-            if end == STORED:
-                return
-        raise _LeaveOut(WRONG_HASH)
-
-    def _send_parts(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> int:
-        """Read the file from its start, and send what is beyond `end`; the new end, which is `STORED` after the last part, unless it
-        has arrived damaged."""
-        hash_, position, rest = hashlib.sha256(), content.seek(0), 0.0
-        while position <= end:
+    def _send_file(self, file: ArtifactFile, content: "IO[bytes]", draft: str, end: int) -> str:
+        """Read a file, and send what is beyond `end`, which the controller has already; its hash."""
+        hash_, position, rest = hashlib.sha256(), 0, 0.0
+        while position < file.size:
             if self._wait(rest):
                 raise Interrupted
             begin = time.monotonic()
             is_known = position < end
             data = _read(content, min(PART, (end if is_known else file.size) - position))
             hash_.update(data)
+            if not is_known:
+                self._client.json_bytes("PUT", f"{self._path}/{draft}/{position}", data)
             position += len(data)
-            if is_known:
-                continue
-            path, is_last = f"{self._path}/{index}/{end}", position == file.size
-            if is_last:
-                _refuse_changed(content, self._root, file, bool(self._interval))
-            end = self._client.json_bytes("PUT", f"{path}/{hash_.hexdigest()}" if is_last else path, data)["end"]
-            if self._interval:
+            if self._interval and not is_known:
                 rest = min(_REST * (time.monotonic() - begin), _LONGEST_REST)
-        return end
+        _refuse_changed(content, self._root, file, bool(self._interval))
+        return hash_.hexdigest()
 
 
-def _listed(artifact: Artifact) -> Dict[str, Any]:
-    files = [{"name": file.name, "size": file.size, "version": file.version} for file in artifact.files]
+def _listed(artifact: Artifact, hashes: Mapping[str, str]) -> Dict[str, Any]:
+    files = [
+        {"name": file.name, "size": file.size, "version": file.version, "sha256": hashes.get(file.name, "")}
+        for file in artifact.files
+    ]
     return {"kind": artifact.kind, "name": artifact.name, "files": files}
 
 

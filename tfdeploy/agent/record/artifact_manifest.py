@@ -31,6 +31,11 @@ class ManifestFile:
     sha256: str = ""
     """Empty until it is stored."""
 
+    @property
+    def identity(self) -> Tuple[str, int, str]:
+        """What no other version of the file has."""
+        return self.name, self.size, self.version
+
 
 @dataclass(frozen=True)
 class ManifestArtifact:
