@@ -142,7 +142,7 @@ def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple
     (folder / "model.ckpt-5.index").write_text("the first part of it")
     restore(controller, TOKEN, run, str(folder))
     names = [
-        ".tfdeploy-restored.json",
+        ".tfdeploy-restored",
         "checkpoint",
         "export",
         "model.ckpt-5.data-00000-of-00001",

@@ -68,8 +68,8 @@ def save(calls: Calls, step: int, size: int = 9) -> None:
         path.unlink()
 
 
-def while_running(calls: Calls, interval: float = 0.001) -> ArtifactSender:
-    request = UploadRequest(RUN, str(calls.train), ["**/*.keras", "**/checkpoint"], interval)
+def while_running(calls: Calls) -> ArtifactSender:
+    request = UploadRequest(RUN, str(calls.train), ["**/*.keras", "**/checkpoint"], 0.001)
     return ArtifactSender(calls, "worker-0", request, lambda _: False)  # type: ignore[arg-type]
 
 
@@ -188,14 +188,6 @@ def test_while_the_program_runs_its_newest_checkpoint_is_sent_when_it_has_change
     ArtifactSender(calls, "worker-0", request, lambda _: False).send()  # type: ignore[arg-type]
     assert stored(calls, tmp_path) == {"c-2", "one.keras", "two.keras"}
     assert len(calls.parts) == sent + 2, "the end sends what is not stored yet"
-
-
-def test_no_second_checkpoint_is_sent_within_the_interval(calls: Calls, tmp_path: Path) -> None:
-    running = while_running(calls, 300.0)
-    for step in (1, 2):
-        save(calls, step)
-        running.send()
-    assert stored(calls, tmp_path) == {"c-1"}
 
 
 def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(

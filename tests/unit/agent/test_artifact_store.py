@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
 from tfdeploy.agent.record.artifact_store import ArtifactStore, Drafts
-from tfdeploy.agent.record.stored_artifact import (
-    CLUSTER_LIMIT,
-    LIMIT,
-    MAX_BYTES,
-    MAX_FILES,
-    RUN_LIMIT,
-    LeftOut,
-)
+from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, MAX_BYTES, MAX_FILES, RUN_LIMIT, LeftOut
 
 RUN = "0123456789ab"
 
@@ -311,28 +304,6 @@ def test_what_a_machine_has_no_more_is_beyond_the_limit_of_a_run_first(
     assert last == ["c-1", "k1", "k2"], "the newest checkpoint stays, whatever is stored after it"
     assert load_manifest(runs / RUN).left_out == [LeftOut("k0", 5, RUN_LIMIT, "a")]
     assert files(runs).keys() == {"c-1.index", "k1", "k2"}
-
-
-@pytest.mark.parametrize("name", ["ckpt.data-0", "my.data-set.csv", "train.data-1-of-2"])
-@pytest.mark.parametrize("is_link", [False, True])
-def test_what_a_program_writes_later_does_not_change_the_record(
-    tmp_path: Path, runs: Path, sending: Sending, name: str, is_link: bool
-) -> None:
-    """Nothing is linked: the hash in the manifest is that of the file, whatever happens in `train_dir`."""
-    source = tmp_path / name
-    (tmp_path / "target").write_bytes(b"values")
-    if is_link:
-        source.symlink_to("target")
-    else:
-        source.write_bytes(b"values")
-    item = declared("files", name, {name: b"values"}, str(source.lstat().st_mtime_ns))
-    assert sending.begin(item) == {name: 0}
-    sending.put(name, 0, b"values")
-    sending.whole(item, {name: b"values"})
-    source.write_bytes(b"VALUES")
-    stored = runs / RUN / "artifacts" / name
-    assert (stored.read_bytes(), stored.is_symlink()) == (b"values", False)
-    assert [file.sha256 for file in load_manifest(runs / RUN).files] == [sha(b"values")]
 
 
 def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:

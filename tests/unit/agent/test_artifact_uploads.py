@@ -1,6 +1,5 @@
 """Which launcher uploads, in which order, and when that is over."""
 
-import hashlib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.agent.uploading import NOW, Cluster, spec
+from tests.unit.agent.uploading import NOW, Cluster, spec, upload
 from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
@@ -139,14 +138,11 @@ def test_the_last_machine_waits_for_no_other_for_ever(end: str) -> None:
         cluster.end("worker-1")
         assert cluster.run.uploads["b"].state == UPLOADING
     assert cluster.run.uploads["a"].state == UPLOAD_WAITS
-    expire(
-        cluster, artifact_uploads.MAX_SECONDS + 1 if end == "late" else 31.0, *([] if end == "late" else ["worker-1"])
-    )
-    expire(cluster, 1.0, *([] if end == "late" else ["worker-1"]))
-    assert (cluster.run.uploads["b"].state, cluster.run.uploads["a"].state) == (
-        UPLOAD_GIVEN_UP if end == "late" else UPLOAD_LOST,
-        UPLOADING,
-    )
+    silent, seconds = ([], artifact_uploads.MAX_SECONDS + 1) if end == "late" else (["worker-1"], 31.0)
+    for passed in (seconds, 1.0):
+        expire(cluster, passed, *silent)
+    states = {machine: upload.state for machine, upload in cluster.run.uploads.items()}
+    assert states == {"a": UPLOADING, "b": UPLOAD_GIVEN_UP if end == "late" else UPLOAD_LOST}
 
 
 def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the_upload_of_all(tmp_path: Path) -> None:
@@ -154,9 +150,9 @@ def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the
     run.uploads = {"a": MachineUpload("worker-0", time.time())}
     record.save(run)
     controller = Controller(record)
-    controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": False})
+    upload(controller, False)
     assert controller.is_uploading(), "the program has ended meanwhile"
-    controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": True})
+    upload(controller, True)
     assert not controller.is_uploading()
 
 
@@ -329,7 +325,7 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
     if state == UPLOADING or (is_current and state == UPLOAD_LOST):
         ((_, end),) = controller.begin_upload("run", "worker-0", declared)[0].values()
         assert end == 0
-        controller.end_upload("run", "worker-0", {"names": [], "left_out": [], "at_end": True})
+        upload(controller, True)
     for call in (controller.begin_upload, controller.end_upload):
         with pytest.raises(UploadRefused):
             call("run", "worker-0", {**declared, "names": [], "left_out": []})
@@ -352,20 +348,12 @@ def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
     """A spot machine has uploaded before it was shut down; on the one that replaces it, of the same name, the program fails."""
     run = RunState(spec("worker-0"), NOW)
     record = Record(tmp_path)
-    sha256 = hashlib.sha256(b"x").hexdigest()
     files = [{"name": name, "size": 1, "version": "1"} for name in ("model.ckpt-500.index", "checkpoint")]
     for declared in ([{"kind": "checkpoint", "name": "model.ckpt-500", "files": files}], []):
         run.uploads = {"a": MachineUpload("worker-0", time.time())}
         record.save(run)
         controller = Controller(record)
-        for item in declared:
-            (drafts,) = controller.begin_upload("run", "worker-0", {"artifacts": [item], "at_end": True})
-            for draft, _ in drafts.values():
-                controller.put_part("run", "worker-0", draft, 0, b"x")
-            hashed = [{**file, "sha256": sha256} for file in files]
-            controller.store_artifact("run", "worker-0", {**item, "files": hashed})
-        names = [item["name"] for item in declared]
-        controller.end_upload("run", "worker-0", {"names": names, "left_out": [], "at_end": True})
+        upload(controller, True, *declared)
         assert [(item.name, item.is_complete) for item in controller.view(ViewRequest()).artifacts] == [
             ("model.ckpt-500", True)
         ]

@@ -202,7 +202,7 @@ def test_a_folder_is_searched_without_what_is_outside_of_it_or_tfdeploys(
         path.mkdir(parents=True)
         (path / "file").write_text("text")
     (root / ".tfdeploy-restore").mkdir()
-    for name in (".tfdeploy-restore/file", ".tfdeploy-restored.json"):
+    for name in (".tfdeploy-restore/file", ".tfdeploy-restored"):
         (root / name).touch()
     (root / "folder").symlink_to(outside)
     (root / "link").symlink_to(outside / "file")

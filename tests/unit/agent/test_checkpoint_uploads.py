@@ -1,12 +1,11 @@
 """Which launcher uploads checkpoints while the run trains, and what the controller notes of it."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.uploading import NOW, Cluster, spec
+from tests.unit.agent.uploading import NOW, SHA256, Cluster, spec, upload
 from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads
 from tfdeploy.agent.control.controller import Controller
@@ -55,17 +54,11 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
     cluster = Cluster(spec("worker-0", "worker-1", checkpoint_upload_interval=300.0))
     record = Record(tmp_path)
     record.save(cluster.run)
-    controller, sha256 = Controller(record), hashlib.sha256(b"x").hexdigest()
+    controller = Controller(record)
     for step in (1, 2):
         files = [{"name": name, "size": 1, "version": str(step)} for name in (f"c-{step}.index", "checkpoint")]
         item = {"kind": "checkpoint", "name": f"c-{step}", "files": files}
-        (drafts,) = controller.begin_upload("run", "worker-0", {"artifacts": [item], "at_end": False})
-        for draft, _ in drafts.values():
-            controller.put_part("run", "worker-0", draft, 0, b"x")
-        controller.store_artifact("run", "worker-0", {**item, "files": [{**file, "sha256": sha256} for file in files]})
-        left_out = [{"name": f"d-{step}", "size": 1, "reason": "limit"}]
-        ended = {"names": [f"c-{step}"], "left_out": left_out, "at_end": False}
-        controller.end_upload("run", "worker-0", ended)
+        upload(controller, False, item, left_out=({"name": f"d-{step}", "size": 1, "reason": "limit"},))
         assert [item.name for item in controller.view(ViewRequest()).artifacts] == [f"c-{step}"]
     assert [(event.kind, event.artifacts) for event in record.events("run") if event.artifacts] == [
         (ARTIFACT_LEFT_OUT, ["d-1"]),
@@ -74,7 +67,7 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
     with pytest.raises(UploadRefused):
         controller.begin_upload("run", "worker-1", {"artifacts": [], "at_end": False})
     assert controller.restorable("run")["files"] == [
-        {"path": name, "size": 1, "sha256": sha256} for name in ("c-2.index", "checkpoint")
+        {"path": name, "size": 1, "sha256": SHA256} for name in ("c-2.index", "checkpoint")
     ]
     record.save(RunState(replace(cluster.run.spec, id="next", resume_from="run"), NOW))
     own = controller.restorable("run")

@@ -169,7 +169,7 @@ def expire(run: RunState, now: float) -> List[Event]:
 
     def is_there(hostname: str) -> bool:
         task = run.tasks.get(hostname)
-        return task is not None and task.seen >= run.listening_since and now - task.seen <= SILENT_SECONDS
+        return task is not None and now - task.seen <= SILENT_SECONDS
 
     for machine, upload in run.uploads.items():
         task = run.tasks.get(upload.task)
