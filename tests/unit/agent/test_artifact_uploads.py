@@ -383,6 +383,7 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
     assert controller.put_part("run", "worker-0", draft, 0, b"x") == 1
     assert Controller(Record(tmp_path)).put_part("run", "worker-0", draft, 1, b"y") == 2, "of another controller, too"
     controller = Controller(Record(tmp_path))
+    assert controller.begin_upload("run", "worker-1", declared("a.keras")) == [{}], "the other machine uploads it"
     controller.begin_upload("run", "worker-1", declared("b.keras"))
     controller.end_upload("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
     assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [{"a.keras": (draft, 2)}], "it continues"
