@@ -8,9 +8,6 @@ from .run_spec import RestartPolicy, RunSpec
 from .run_state import Ended
 from .task_command import TaskAddress
 
-PROTOCOL = 3
-"""The version of the agent's calls, which views and copies contain."""
-
 IDLE, RUNNING, EXITED = "idle", "running", "exited"
 """Phases of a launcher's program."""
 

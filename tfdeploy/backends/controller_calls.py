@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..agent.polling import wait_until
-from ..agent.record.record import RecordView, ViewRequest
+from ..agent.record.record import PROTOCOL, RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
-from ..agent.sync import PROTOCOL
 from ..agent.transport.rpc import CallError
 from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable

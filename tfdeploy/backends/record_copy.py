@@ -13,11 +13,10 @@ from functools import cache
 from typing import NamedTuple
 
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.record.record import Record, RecordView, ViewRequest, current_run
+from ..agent.record.record import PROTOCOL, Record, RecordView, ViewRequest, current_run
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, read_all, unpack
 from ..agent.run_state import RunState
-from ..agent.sync import PROTOCOL
 from ..agent.system.locks import IsLocked, locked
 from ..agent.transport.rpc import CallError
 from ..errors import DISK_FULL, BackendError, Forbidden, Unreachable, file_error

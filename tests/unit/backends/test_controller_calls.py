@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.sync import PROTOCOL
+from tfdeploy.agent.record.record import PROTOCOL, RecordView, ViewRequest
 from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef

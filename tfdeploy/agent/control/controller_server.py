@@ -22,12 +22,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..files import write_whole
-from ..record.record import Record, ViewRequest
+from ..record.record import PROTOCOL, Record, ViewRequest
 from ..record.record_files import Range, RecordList, read_ranges
 from ..record.replica import pack
 from ..record.run_folders import RunRefused
 from ..run_spec import RunSpec
-from ..sync import PROTOCOL, LauncherReport
+from ..sync import LauncherReport
 from ..system.locks import locked
 from ..system.parent_death import die_with_parent, yield_to_programs
 from ..system.signals import wait_for_signal, wake_main_thread

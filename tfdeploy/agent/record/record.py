@@ -27,7 +27,6 @@ from ..events import RECORD_DAMAGED, Event
 from ..files import write_whole
 from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, RunState
-from ..sync import PROTOCOL
 from . import event_log
 from .output import Log
 from .record_files import RecordList
@@ -39,6 +38,10 @@ if TYPE_CHECKING:
 FORMAT = "4"
 """The version of the record's format. Version 1 had no file `format`, and version 3 two
 streams and an index for the output of a task."""
+
+
+PROTOCOL = 3
+"""The version of the agent's calls, which views and copies contain."""
 
 
 class RecordFormatError(Exception):
