@@ -14,7 +14,7 @@ LIMITS = {
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1801,
     "tfdeploy/agent": 11098,
-    "tfdeploy/backends": 3374,
+    "tfdeploy/backends": 3372,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48570, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48568, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
