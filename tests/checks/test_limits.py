@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6871,
     "tfdeploy/report": 4560,
     "tfdeploy/cli": 6456,
-    "tests": 78366,
+    "tests": 78364,
     "bench": 4800,
     "docs": 6787,
     "tools": 12809,

@@ -41,7 +41,6 @@ ADMIN_CALLS = [
     ("PUT", "/code/0123", {}),
     ("POST", "/stop", {}),
     ("PUT", "/import", {"record_id": "", "at": 0, "files": {}}),
-    ("GET", "/import", {}),
     ("POST", "/view", {}),
     ("POST", "/files", {"runs": [""]}),
     ("POST", "/restarts", {"hostnames": []}),
