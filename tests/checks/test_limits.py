@@ -13,18 +13,18 @@ LIMITS = {
     "tfdeploy/component": 1558,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1801,
-    "tfdeploy/agent": 11098,
+    "tfdeploy/agent": 11353,
     "tfdeploy/backends": 3372,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6871,
-    "tfdeploy/report": 4560,
-    "tfdeploy/cli": 6456,
-    "tests": 78364,
+    "tfdeploy/report": 4271,
+    "tfdeploy/cli": 6437,
+    "tests": 78517,
     "bench": 4800,
-    "docs": 6787,
-    "tools": 12809,
+    "docs": 6811,
+    "tools": 12810,
     "programs": 25700,
     "images": 450,
     ".ci": 50,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48568, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48515, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

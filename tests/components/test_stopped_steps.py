@@ -39,7 +39,7 @@ while True:
 """One makes a step for each byte that the other sends."""
 
 IMPATIENT = {
-    "POLL_SECONDS = 10.0": "POLL_SECONDS = 0.5",
+    "POLL_SECONDS = 2.0": "POLL_SECONDS = 0.5",
     "STALL_SECONDS, STALL_INTERVALS = 300.0, 10.0": "STALL_SECONDS, STALL_INTERVALS = 8.0, 10.0",
 }
 

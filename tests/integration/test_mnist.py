@@ -14,8 +14,9 @@ from tests.integration import pictures
 from tests.integration.conftest import Call, Project
 from tests.integration.pictures import mnist_project
 from tests.waiting import PATIENCE, until
+from tfdeploy.agent.record.progress import Progress
 from tfdeploy.report.live_display import WATCH_COMMAND
-from tfdeploy.report.progress import Progress, progress_text
+from tfdeploy.report.progress import progress_text
 
 
 def last_step(project: Project) -> int:

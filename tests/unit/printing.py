@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from tfdeploy.agent.record.output import Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT, Encoder, Line
+from tfdeploy.agent.record.progress import Progress, Training
+from tfdeploy.agent.record.reading import reading
 
 Chunk = tuple[int, bytes]
 
@@ -40,6 +42,14 @@ def write(log: Log, chunks: Sequence[Chunk], attempt: int = 1, begin: float = 0.
     for second, (pipe, data) in enumerate(chunks):
         encoder = Encoder(pipe, attempt)
         spool.write(encoder.add(data, begin + second) + encoder.rest())
+
+
+def progressed(*lines: tuple[float, str], attempt: int = 1, training: Training | None = None) -> Progress:
+    """What a search finds in these lines, with their times."""
+    training = training or Training()
+    for at, text in lines:
+        training.add(attempt, at, reading(text))
+    return training.progress
 
 
 def printed(chunks: Sequence[Chunk], pipe: int) -> bytes:

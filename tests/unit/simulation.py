@@ -8,9 +8,9 @@ from typing import Any
 from tests.unit.cases import plan
 from tfdeploy.agent import sync
 from tfdeploy.agent.control import controller_absence, elastic, reconcile, until_metrics
-from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.model.restart_delay import restart_delay
+from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.agent.run_state import FINAL, Ended, RunState
 from tfdeploy.agent.sync import LauncherReport, Order
 from tfdeploy.agent.task_command import TaskAddress

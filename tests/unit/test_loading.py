@@ -92,7 +92,7 @@ LOADED = [
             "tfdeploy.agent.sync",
             "tfdeploy.agent.settings",
             "tfdeploy.agent.record.artifacts",
-            "tfdeploy.agent.record.run_metrics",
+            "tfdeploy.agent.record.search",
             "tfdeploy.backends.planning",
             "tfdeploy.backends.zipapp",
             "tfdeploy.backends.move",

@@ -108,6 +108,8 @@ class RunSpec(JsonData):
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 0.0
     """Seconds that the first start barrier waits for all tasks; 0 for any time."""
+    metrics: Dict[str, str] = field(default_factory=dict)
+    """Name to the pattern that is searched in the output."""
     until: List[Condition] = field(default_factory=list)
     """The run succeeds as soon as all of these hold; with none, when its tasks have succeeded."""
     budget: float = 0.0

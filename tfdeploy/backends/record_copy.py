@@ -70,7 +70,7 @@ class RecordCopy:
     def __init__(self, cluster: ClusterRef) -> None:
         self.home = state_folder() / cluster_state(cluster)
         self.folder = self.home / "record"
-        self.record = Record(self.folder, stores_matches=True)
+        self.record = Record(self.folder, is_copy=True)
 
     def update(self, controller: ControllerApi, waits: bool = False) -> RecordUpdate:
         """Update the copy from the controller's record, and the copy of the run that was the current one before. `waits` is whether it
@@ -125,7 +125,7 @@ class RecordCopy:
         """Make this the copy of the record with this id. Where the cluster was created again, the former record is set aside."""
         if self.record.record_id() != record_id:
             self.set_aside()
-            self.record = Record(self.folder, stores_matches=True)
+            self.record = Record(self.folder, is_copy=True)
             self.record.set_record_id(record_id)
         return self.record
 

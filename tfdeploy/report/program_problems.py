@@ -12,7 +12,6 @@ from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is
 from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
-from ..agent.record.steps import step_in
 from ..agent.record.terminal_text import shown_text
 from ..agent.run_state import (
     DEAD,
@@ -284,9 +283,6 @@ _WAIT = re.compile(
 _LEAST_LINES = 3
 """So many such lines for one peer before a peer that still runs is named."""
 
-_OBSERVED_LINES = 20
-"""An observation reads so many lines of each task. A task with fewer has printed no others."""
-
 _LONGEST_VALUE = 40
 """So many characters of a metric's value are shown."""
 
@@ -327,23 +323,18 @@ def _peer(run: RunState, job: str, index: int) -> str:
 
 def _without_steps(run: RunState, observed: ObservedState) -> list[Finding]:
     """The workers that were stopped at the end of their time and have printed no step, unlike a task that decided the success."""
-    logs, findings = observed.view.logs, []
+    stepped = {name for name, progress in observed.view.progress.items() if progress.step is not None}
+    findings = []
     deciding = [task.hostname for task in deciding_tasks(run)] if run.spec.success == WORKER_0 else []
-    if not any(_has_step(logs.get(name, [])) for name in deciding):
+    if not stepped.intersection(deciding):
         return []
     for task in run.training_tasks:
-        name, lines = task.hostname, logs.get(task.hostname, [])
-        is_waiting = bool(lines) and _WAIT.search(lines[-1].text) is not None
-        is_silent = not _has_step(lines) and (is_waiting or len(lines) < _OBSERVED_LINES)
-        if is_silent and is_worker(run, task) and _ran_too_long(run, task):
+        name = task.hostname
+        if name not in stepped and is_worker(run, task) and _ran_too_long(run, task):
             text = f"{name} was stopped at the end of its `worker_timeout`, and has printed no step."
             remedy = f"If it should train, it began too late, or its session waited for another task: `tfdeploy logs {name}`."
             findings.append(Finding(name, text, remedy, wrong=False))
     return findings
-
-
-def _has_step(lines: Sequence[StoredLine]) -> bool:
-    return any(step_in(line.text) is not None for line in lines)
 
 
 def _ran_too_long(run: RunState, task: TaskState) -> bool:

@@ -8,6 +8,7 @@ from ..agent import run_state as states
 from ..agent.control.end_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.control.start_barrier import tasks_not_ready
 from ..agent.record.metric_values import number_in
+from ..agent.record.progress import Progress
 from ..agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.terminal_text import shown_text
 from ..agent.run_state import RunState, TaskState
@@ -25,6 +26,7 @@ from .program_problems import (
     record_problems,
     waits_for_machines,
 )
+from .progress import with_goals
 from .tables import status_text
 
 SILENT_SECONDS = 15.0
@@ -67,6 +69,8 @@ class Report:
     cost: CostSummary
     timed: dict[str, list[tuple[float, str]]]
     """The last lines of each task with their times, in seconds since 1970."""
+    progress: dict[str, Progress] = field(default_factory=dict)
+    """Hostname to the progress of the training; those that print most about it come first."""
     failures: list[Finding] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     problems: list[Finding] = field(default_factory=list)
@@ -128,6 +132,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         finished=_is_finished(run_state, observed),
         cost=_cost(observed, expected),
         timed=timed,
+        progress=with_goals(observed.view.progress, {row["hostname"]: row["command"] for row in tasks}),
         failures=failed,
         problems=[*program_problems(observed), *warned],
         train_dir=run_state.spec.train_dir if run_state else "",

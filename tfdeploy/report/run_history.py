@@ -54,6 +54,8 @@ class StoredRun:
     """Name to what its pattern has matched; None for nothing."""
     record: Path
     """The folder of its record."""
+    speed: float | None = None
+    """The last known speed, in steps per second."""
     is_current: bool = False
     """Whether it is the current run of a cluster that exists."""
     changed: tuple[str, ...] | None = None

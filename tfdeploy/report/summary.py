@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..agent.record.progress import Progress
 from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
 from ..units import dollars, named, text_of_size, wrapped
 from .program_problems import RECORD
-from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
+from .progress import leaders_first, left_text, loss_text, rate_text, step_text
 from .report import Report, metric_text
 from .tables import kind
 
@@ -19,10 +20,8 @@ def leader(tasks: Sequence[TaskRow]) -> str:
 
 
 def progress_of(report: Report) -> Progress:
-    """The progress of the task that prints most about the training, from its last lines."""
-    name = leader(report.tasks)
-    command = next((row["command"] for row in report.tasks if row["hostname"] == name), "")
-    return read_progress(report.timed.get(name, ()), command)
+    """The progress of the task that prints most about the training."""
+    return report.progress.get(leader(report.tasks), Progress())
 
 
 def summary(report: Report, progress: Progress, home: str = "", width: int = 0, with_cause: bool = True) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pulumi
 
 from ..agent.polling import pause_after
+from ..agent.record.progress import Progress
 from ..agent.record.record import RecordFormatError, ViewRequest
 from ..agent.record.stored_artifact import CHECKPOINT
 from ..agent.run_state import FAILED, RUNNING, STOPPED, SUCCEEDED, TENSORBOARD, UNKNOWN
@@ -29,9 +30,8 @@ from ..units import dollars, text_of_number, wrapped
 from .diagnosis import STARTS_AGAIN, Trouble, from_checkpoint, trouble_of
 from .expected import expected_state
 from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
-from .log_metrics import reading
 from .program_problems import is_noise
-from .progress import Training, goal, progress_text, read_progress
+from .progress import progress_text
 from .report import Report, report
 from .run_history import checkpoint_step
 from .summary import next_steps, progress_of, summary
@@ -278,7 +278,7 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     display = LiveDisplay()
     width = display.text_columns
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
-    progress = progress_of(latest)._replace(losses=())  # of the last lines alone a curve is flat
+    progress = replace(progress_of(latest), losses=[])
     shown = latest
     if is_new and latest.decided and not latest.failures:
         # The sentences after the first one are the warnings that follow.
@@ -328,18 +328,14 @@ _SECONDS_PER_TASK = 0.1
 
 
 class LiveRows:
-    """The rows of a cluster. Each line of a task is read once."""
+    """The rows of a cluster."""
 
     def __init__(self) -> None:
-        self._trainings: dict[str, Training] = {}
-        self._read: dict[str, float] = {}
         self._shown: dict[str, str] = {}
         self._next_at = 0.0
-        self._run = ""
 
     def changes(self, latest: Report, now: float) -> Mapping[str, str]:
         """The rows with another text than the last time; none if that was a moment ago. `now` is a clock that does not step."""
-        self._read_lines(latest)
         if now < self._next_at:
             return {}
         self._next_at = now + max(_MIN_SECONDS, _SECONDS_PER_TASK * len(latest.tasks))
@@ -355,22 +351,11 @@ class LiveRows:
         self._shown |= changed
         return changed
 
-    def _read_lines(self, latest: Report) -> None:
-        if latest.run != self._run:
-            self._run, self._trainings, self._read = latest.run, {}, {}
-        for row in latest.tasks:
-            name = row["hostname"]
-            training = self._trainings.setdefault(name, Training(goal(row["command"])))
-            lines = [line for line in latest.timed.get(name, []) if line[0] > self._read.get(name, 0.0)]
-            training.add_lines(lines)
-            if lines:
-                self._read[name] = lines[-1][0]
-
     def _task_text(self, row: TaskRow, latest: Report) -> str:
         """`running  1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`; the last line of a task that prints no steps."""
         if row["status"] != RUNNING:
             return row["status"]
-        progress = self._trainings[row["hostname"]].progress
+        progress = latest.progress.get(row["hostname"], Progress())
         if progress.step is not None or progress.loss is not None:
             return f"{RUNNING}  {progress_text(progress)}"
         lines = [text for _, text in latest.timed.get(row["hostname"], []) if not is_noise(text)]
@@ -393,14 +378,15 @@ class Arrival:
         enough where no step is needed, and for a program that prints none."""
         if latest.state != RUNNING:
             return latest.state == SUCCEEDED
-        lines = [line for printed in latest.timed.values() for line in printed]
-        later = [line for line in lines if line[0] >= self._submitted]
+        stepped = [item for item in latest.progress.values() if item.stepped_at is not None]
+        later = [item for item in stepped if item.stepped_at and item.stepped_at >= self._submitted]
         if self.step is None:
-            steps = (reading(text).step for _, text in sorted(later))
-            self.step = next((step for step in steps if step is not None), None)
+            self.step = min((item.first for item in later if item.first is not None), default=None)
         if self._before is None:
-            self._before = read_progress(line for line in lines if line[0] < self._submitted).step
-        step, least = read_progress(later).step, _least_step(latest, self._before or 0.0)
+            before = [item.before if item in later else item.step for item in stepped]
+            self._before = next((step for step in before if step is not None), None)
+        step = next((item.step for item in later), None)
+        least = _least_step(latest, self._before or 0.0)
         self.problem = ""
         if step is not None and step < least:
             self.problem = f"it logs step {step:,.0f}, and would continue at {least:,.0f} or later"

@@ -43,7 +43,7 @@ def recorded(folder: Path, run: RunState) -> Record:
     record.add_events(run.spec.id, [Event(events.RUN_SUBMITTED)])
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"step 1\n")])
     store(record, run.spec.id, {"saved/model.ckpt-5.data-0": b"x" * 3_000_000})
-    (record.run_folder(run.spec.id) / "metrics.json").write_text("{}")
+    (record.run_folder(run.spec.id) / "search.json").write_text("{}")
     return record
 
 

@@ -44,7 +44,7 @@ LINE = b"step %09d: loss 0.5\n"
 def running(folder: Path, workers: int) -> tuple[Controller, list[Launcher]]:
     """A controller, and launchers whose programs run."""
     controller = Controller(Record(folder / "record"))
-    run = plan(workers=workers).run
+    run = plan(workers=workers, metrics={"loss": r"loss (\S+)"}).run
     controller.submit_run(run)
     launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(workers)]
     _report(controller, launchers)
@@ -125,10 +125,10 @@ def printed(record: Record, lines: int) -> None:
 
 def view_of(controller: Controller) -> Callable[[], object]:
     """Further views, once all lines were searched for metrics: a view itself stops after some seconds."""
-    request = ViewRequest(log_lines=20, metrics={"loss": r"loss (\S+)"})
+    request = ViewRequest(log_lines=20)
     run = controller.snapshot()
     assert run is not None
-    controller._record.metrics(run, request.metrics)
+    controller._record.search(run)
     controller.view(request)
     return lambda: controller.view(request)
 
@@ -197,5 +197,5 @@ def test_a_copy_that_is_up_to_date_costs_the_same_with_a_long_log(
         files.append(acts.files(READ, folder) + acts.files(WRITE, folder))
         answers += direct.answers
     assert len(answers) == 2, "one call for each update"
-    assert abs(answers[0] - answers[1]) < 100, "times and positions have other digits"
+    assert abs(answers[0] - answers[1]) < 600, "times and positions have other digits, a curve 33 to 64 values"
     assert files[0] == files[1]

@@ -9,11 +9,10 @@ from tests.unit.printing import write
 from tfdeploy.agent.record.metric_values import number_in
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.pattern_process import search
+from tfdeploy.agent.record.reading import reading
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.steps import step_in
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.errors import SpecError
-from tfdeploy.report.log_metrics import reading
 from tfdeploy.report.report import metric_value
 
 NUMBERS = {
@@ -72,7 +71,7 @@ def test_only_spaces_and_tabs_may_surround_a_number(text: str) -> None:
 
 
 def test_other_digits_are_no_steps_and_no_values() -> None:
-    assert step_in("step \uff11\uff12") is None
+    assert reading("step \uff11\uff12").step is None
     assert reading("step 5 loss \uff11\uff12").values == {}
 
 
@@ -92,7 +91,7 @@ def test_other_digits_are_no_steps_and_no_values() -> None:
 def test_a_torn_number_is_not_taken(tmp_path: Path, pattern: str, torn: str, word: str, number: str) -> None:
     record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, f"loss: 2.75\n{torn}\n".encode())])
-    value = record.metrics(run, {"loss": pattern})["loss"].removeprefix("loss: ")
+    value = record.search(run, {"loss": pattern}).metrics["loss"].removeprefix("loss: ")
     assert value == (word if r"\S" in pattern else number)
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.printing import CHUNKS, Chunk, all_lines, folder, printed, seen, write
+from tests.unit.simulation import World
 from tfdeploy.agent.record import output as module
-from tfdeploy.agent.record.log_matches import LogMatches
 from tfdeploy.agent.record.output import DIFFERS, Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import (
     MAX_FORM,
@@ -27,6 +27,7 @@ from tfdeploy.agent.record.output_lines import (
     parse,
 )
 from tfdeploy.agent.record.output_lines import printed as printed_in
+from tfdeploy.agent.record.record import Record
 
 LINE = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z (stdout|stderr) [FP]:[0-9]+ [^\n]*\n")
 PIECE = 200
@@ -269,9 +270,9 @@ def test_a_line_is_shown_as_a_terminal_would(content: bytes, text: str) -> None:
 
 
 def latest(place: Path, chunks: Sequence[Chunk], **patterns: str) -> dict[str, str]:
-    log = Log(place)
-    write(log, chunks)
-    return LogMatches(log, patterns).latest()
+    record, run = Record(place), World(workers=1).job
+    write(record.log(run.spec.id, "worker-0"), chunks)
+    return record.search(run, patterns).metrics
 
 
 def test_the_last_match_wins(tmp_path: Path) -> None:
@@ -299,8 +300,11 @@ def test_a_match_goes_over_no_newline(tmp_path: Path) -> None:
 def test_matching_as_it_comes_gives_the_same_as_matching_at_the_end(chunks: list[Chunk], step: int) -> None:
     patterns = {"a": "acc: (1)?", "b": "b(c)", "any": "[^\r]+"}
     with folder() as place:
-        log = Log(place)
-        matches = LogMatches(log, patterns)
+        record, run = Record(place), World(workers=1).job
+        log = record.log(run.spec.id, "worker-0")
         for begin, end in pairwise([*range(0, len(chunks), step), len(chunks)]):
             write(log, chunks[begin:end], begin=begin)
-            assert matches.latest() == LogMatches(log, patterns).latest()
+            found = record.search(run, patterns)
+            assert Record(place).search(run, patterns) == found, "another process continues where this one was"
+            (record.run_folder(run.spec.id) / "search.json").unlink(missing_ok=True)
+            assert Record(place).search(run, patterns) == found, "it is the same from the first line"

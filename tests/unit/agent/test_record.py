@@ -37,7 +37,7 @@ def say(record: Record, world: World, hostname: str, text: str) -> None:
 
 
 def found(record: Record, world: World) -> Any:
-    return record.metrics(world.job, PATTERNS).get("accuracy")
+    return record.search(world.job, PATTERNS).metrics.get("accuracy")
 
 
 def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
@@ -105,11 +105,13 @@ def test_where_several_decide_the_first_of_them_that_says_it_counts(record: Reco
     assert found(record, world) == "0.2"
 
 
-def test_metrics_never_come_from_an_earlier_run(record: Record) -> None:
+def test_metrics_and_steps_never_come_from_an_earlier_run(record: Record) -> None:
     first, second = World(workers=1), World(workers=1, run_id="second")
     say(record, first, "worker-0", "accuracy: 0.9")
+    say(record, first, "worker-0", "step 900")
     assert found(record, first) == "0.9"
     assert found(record, second) is None
+    assert record.search(second.job).progress["worker-0"].step is None
 
 
 def test_a_view_of_nothing_is_empty(record: Record) -> None:
@@ -137,7 +139,7 @@ def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_w
     world.exit("worker-0")
     assert record.view(wanted, world.job).unprinted == [], "worker-1 may print it"
     world.exit("worker-1")
-    assert record.view(wanted, world.job, seconds=-1.0).unprinted == []
+    assert record.search(world.job, wanted.metrics, -1.0).unprinted == []
     assert record.view(wanted, world.job).unprinted == ["loss"]
     assert record.view(ViewRequest(0, {"bad": "("}), world.job).unprinted == []
     failed = World(workers=1)

@@ -35,16 +35,17 @@ def test_the_list_has_what_is_in_the_folder(record: Record) -> None:
     write(record.log("one", "removed-7"), [(STDOUT, b"last words\n")])
     record.artifacts_folder("one").mkdir()
     (record.artifacts_folder("one") / "metrics.json").write_text("of the program")
-    for name in ("lock", "code/a.zip", "import/x", "runs/one/metrics.json", "runs/one/artifacts.draft/0", "runs/.x/y"):
+    for name in ("lock", "code/a.zip", "import/x", "runs/one/artifacts.draft/0", "runs/.x/y"):
         (record.folder / name).parent.mkdir(exist_ok=True)
         (record.folder / name).write_text("x")
+    (record.run_folder("one") / "search.json").write_text("{}")
     (record.folder / "runs/one/.run_state.json.7.draft").write_text("x")
     (record.folder / "runs/one/link").symlink_to("/etc/hostname")
     listed = {file.name: file for file in list_files(record.folder)}
     run = {"events.jsonl", "run_state.json", "artifacts/metrics.json", "logs/removed-7/0.log"}
-    run |= {"logs/worker-0/0.log"}
+    run |= {"logs/worker-0/0.log", "search.json"}
     assert listed.keys() == {"format", "record_id", "current", *(f"runs/one/{name}" for name in run)}
-    assert listed["current"].text == "one"
+    assert (listed["current"].text, listed["runs/one/search.json"].text) == ("one", "{}")
     assert listed["runs/one/artifacts/metrics.json"] == RecordFile("runs/one/artifacts/metrics.json", 14)
     assert {file.name for file in list_files(record.folder, [])} == {"format", "record_id", "current"}
 

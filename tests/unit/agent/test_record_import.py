@@ -46,7 +46,7 @@ def test_a_record_arrives_with_its_logs_events_and_artifacts(
     assert here.record_id() == there.record_id()
     assert here.log(run_id, "worker-0").printed(STDOUT) == b"step 1\n"
     assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
-    assert not (here.run_folder(run_id) / "metrics.json").exists(), "observers read the logs again"
+    assert (here.run_folder(run_id) / "search.json").read_text() == "{}", "the search continues"
     assert [event.kind for event in here.events(run_id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
     assert not [*(tmp_path / "here").rglob("*.draft")]
 

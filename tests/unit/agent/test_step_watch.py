@@ -1,6 +1,7 @@
 """Runs that make no steps any more: when an event says so, and when none does."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,19 @@ def test_lines_that_are_printed_at_once_are_one_step(training: Training) -> None
         write(log, [(STDOUT, burst)], begin=training.now)
     training.wait(840.0)
     assert training.happened() == []
+
+
+def test_steps_that_were_not_searched_yet_may_have_been_made(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training.train()
+    whole = Controller.search
+    with monkeypatch.context() as slow:
+        slow.setattr(Controller, "search", lambda *args: replace(whole(*args), is_at_end=False))
+        training.wait(2 * LATER)
+        assert training.happened() == []
+    training.wait(LATER)
+    assert training.happened() == [STEPS_STOPPED]
 
 
 def restart(training: Training) -> None:

@@ -7,13 +7,12 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.record.log_matches import LogMatches, _searched
 from tfdeploy.agent.record.output_lines import STDOUT, Line
+from tfdeploy.agent.record.reading import reading
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.search import _Lines
 from tfdeploy.agent.record.terminal_text import plain
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.report.log_metrics import reading
-from tfdeploy.report.progress import Training
 
 VALUE = "accuracy: 0.97"
 SHOWN = [
@@ -46,7 +45,7 @@ def test_patterns_see_what_is_shown(printed: str) -> None:
     line = Line(1.0, STDOUT, 1, printed.rstrip("\n").encode())
     assert plain(printed) == VALUE
     assert plain(line.text) == VALUE
-    assert _searched(line) == VALUE
+    assert _Lines([(0, line)]).texts == [VALUE]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_a_metric_is_read_as_it_is_shown(tmp_path: Path, printed: str, has_ended
     record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
     end = "\n" if has_ended else ""
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, (printed.rstrip("\r\n") + end).encode())])
-    assert record.metrics(run, {"accuracy": r"^accuracy: (\S+)$"}) == {"accuracy": "0.97"}
+    assert record.search(run, {"accuracy": r"^accuracy: (\S+)$"}).metrics == {"accuracy": "0.97"}
 
 
 @pytest.mark.parametrize(
@@ -81,16 +80,12 @@ def test_a_metric_is_read_as_it_is_shown(tmp_path: Path, printed: str, has_ended
     ],
 )
 def test_progress_is_read_as_it_is_shown(tmp_path: Path, printed: str, step: int, goal: int | None) -> None:
-    training = Training()
-    training.add_lines([(1.0, printed)])
-    assert (training.progress.step, training.progress.goal) == (step, goal)
-    assert reading(printed).step == step
+    assert (reading(printed).step, reading(printed).goal) == (step, goal)
     record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
-    log = record.log(run.spec.id, "worker-0")
-    write(log, [(STDOUT, f"{printed}\naccuracy: 0.5\n".encode())])
-    matches = LogMatches(log, {"accuracy": r"accuracy: (\S+)"})
-    matches.latest()
-    assert matches.in_whole_lines["accuracy"].step == step
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, f"{printed}\naccuracy: 0.5\n".encode())])
+    found = record.search(run, {"accuracy": r"accuracy: (\S+)"})
+    assert found.values["accuracy"].step == step
+    assert (found.progress["worker-0"].step, found.progress["worker-0"].goal) == (step, goal)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.until_metrics import LoggedValue
-from tfdeploy.agent.record import log_matches, pattern_process
+from tfdeploy.agent.record import output, pattern_process
+from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.pattern_process import Matches
 from tfdeploy.agent.record.record import Record
@@ -366,16 +366,16 @@ def test_the_step_is_the_last_one_that_was_logged_before(
     values: dict[str, LoggedValue] = {}
     for part in [chunks] if at_once else [[chunk] for chunk in chunks]:
         write(record.log(run.spec.id, "worker-0"), part)
-        values = record.searches.logged_values(run, METRICS, 10.0)
-    assert values["accuracy"] == LoggedValue("worker-0", 1, "1", step)
+        values = record.search(run, METRICS).values
+    assert values["accuracy"][:4] == ("worker-0", 1, "1", step)
 
 
 def test_a_step_of_another_attempt_is_not_the_step(tmp_path: Path) -> None:
     record, run = Record(tmp_path), World(workers=1, metrics=METRICS).job
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"step 7\n")])
-    record.searches.logged_values(run, METRICS, 10.0)
+    record.search(run, METRICS)
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 1\n")], attempt=2)
-    assert record.searches.logged_values(run, METRICS, 10.0)["accuracy"].step is None
+    assert record.search(run, METRICS).values["accuracy"].step is None
 
 
 def test_a_log_that_is_not_searched_to_its_end_has_no_value_yet(
@@ -387,13 +387,13 @@ def test_a_log_that_is_not_searched_to_its_end_has_no_value_yet(
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.9\n"), (STDOUT, b"accuracy: 0.5\n")])
     found = iter([Matches({"accuracy": (0, "0.9")}, []), None, Matches({"accuracy": (0, "0.99")}, [])])
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(log_matches, "BATCH_LINES", 1)
+        interrupted.setattr(output, "_BLOCK", 64)
         interrupted.setattr(pattern_process.SHARED, "search", lambda *_: next(found))
-        assert record.searches.logged_values(run, METRICS, 10.0) == {}
-    assert record.searches.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.5"
+        assert record.search(run, METRICS).values == {}
+    assert record.search(run, METRICS).values["accuracy"].text == "0.5"
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.4\n")])
-    assert record.searches.logged_values(run, METRICS, -1.0) == {}, "the time is over before the first line"
-    assert record.searches.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.4"
+    assert record.search(run, METRICS, -1.0).values == {}, "the time is over before the first line"
+    assert record.search(run, METRICS).values["accuracy"].text == "0.4"
 
 
 @pytest.mark.parametrize("last", ["unanswered", "slow", "disabled"])
@@ -404,17 +404,17 @@ def test_an_old_value_of_a_pattern_that_did_not_see_the_last_lines_is_no_value(
     record, run = Record(tmp_path), World(workers=2, metrics=METRICS).job
     for hostname in ("worker-0", "worker-1"):
         write(record.log(run.spec.id, hostname), [(STDOUT, b"accuracy: 0.99\n")])
-    assert record.searches.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.99"
+    assert record.search(run, METRICS).values["accuracy"].text == "0.99"
     answer = None if last == "unanswered" else Matches({}, [*METRICS])
     with monkeypatch.context() as broken:
         broken.setattr(pattern_process.SHARED, "search", lambda *_: answer)
         for batch in range(1 if last == "slow" else 3):
             if batch == 0 or last == "disabled":
                 write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.1\n")])
-            assert record.searches.logged_values(run, METRICS, 10.0) == {}
-    assert record.searches.logged_values(run, METRICS, 10.0) == {}
+            assert record.search(run, METRICS).values == {}
+    assert record.search(run, METRICS).values == {}
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.98\n")])
-    values = record.searches.logged_values(run, METRICS, 10.0)
+    values = record.search(run, METRICS).values
     assert [value.text for value in values.values()] == ([] if last == "disabled" else ["0.98"])
 
 

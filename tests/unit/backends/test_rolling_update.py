@@ -14,7 +14,7 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
-from tfdeploy.agent.control.until_metrics import LoggedValue
+from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.agent.run_state import Ended, RunResult, RunState
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask

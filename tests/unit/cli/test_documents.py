@@ -5,11 +5,11 @@ from typing import Any, cast, get_type_hints
 
 from tests.unit.props import cluster
 from tfdeploy.agent.events import Event
+from tfdeploy.agent.record.progress import Progress
 from tfdeploy.agent.run_state import Ended, RunResult
 from tfdeploy.cli.commands import dump, status
 from tfdeploy.cli.commands.ls import ClusterSummary
 from tfdeploy.report.events import document
-from tfdeploy.report.progress import Progress
 from tfdeploy.report.report import Report
 from tools.documents import ClusterIdentity, ClusterOutputs, DumpedTask, Exit, ListedCluster, ResultReason, StepProgress
 

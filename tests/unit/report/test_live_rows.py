@@ -6,7 +6,6 @@ from typing import Any
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_update_wait import running, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import Report, report
@@ -78,13 +77,3 @@ def test_many_tasks_are_shown_less_often() -> None:
     changed = reported(sight(world, (1.0, "step 1")), workers=50)
     assert rows.changes(changed, 4.9) == {}
     assert list(rows.changes(changed, 5.0)) == ["worker-0"]
-
-
-def test_the_lines_of_an_earlier_run_do_not_count() -> None:
-    rows, world = LiveRows(), running(workers=1)
-    seen = sight(world, (1.0, "step 900 of 1000"))
-    first = reported(seen, workers=1)
-    rows.changes(first, 0.0)
-    logs = {"worker-0": [StoredLine(2.0, 1, "step 5")]}
-    other = replace(reported(replace(seen, view=replace(seen.view, logs=logs)), workers=1), run="another")
-    assert rows.changes(other, 1.0)["worker-0"] == "running  step 5"

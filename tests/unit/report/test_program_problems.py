@@ -8,7 +8,9 @@ import pytest
 from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.control.until_metrics import LoggedValue, note_problems
+from tfdeploy.agent.control.until_metrics import note_problems
+from tfdeploy.agent.record.metric_values import LoggedValue
+from tfdeploy.agent.record.progress import Progress
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems
@@ -320,7 +322,7 @@ def test_gpu_workers_are_the_last_of_the_workers() -> None:
         (["step 1", line("worker-0")], ["step 1"], {}, 60.0, False),
         (["begin"], ["epoch"], {}, 60.0, False),
         (["begin"], ["step 1"], {}, 59.0, False),
-        (["begin"] * 20, ["step 1"], {}, 60.0, False),
+        (["begin"] * 20, ["step 1"], {}, 60.0, True),
         (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, 60.0, False),
     ],
 )
@@ -334,8 +336,8 @@ def test_a_worker_without_a_step_that_did_not_end_is_named_where_worker_0_decide
     assert seen.view.run_state.result is not None
     task = seen.view.run_state.tasks["worker-1"]
     task.state, task.ended = "stopped", seen.view.run_state.result.at + seconds
-    logs = {**seen.view.logs, first: [StoredLine(1.0, 1, text) for text in leader]}
-    named = program_problems(replace(seen, view=replace(seen.view, logs=logs)))
+    progress = {name: Progress(step=1.0) for name, texts in ((first, leader), ("worker-1", own)) if "step 1" in texts}
+    named = program_problems(replace(seen, view=replace(seen.view, progress=progress)))
     assert [(wait.about, wait.wrong) for wait in named] == [("worker-1", False)] * is_named
     assert all("printed no step" in wait.text for wait in named)
 

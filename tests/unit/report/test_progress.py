@@ -4,7 +4,9 @@ import math
 
 import pytest
 
-from tfdeploy.report.progress import Progress, Training, goal, progress_text, sparkline
+from tests.unit.printing import progressed
+from tfdeploy.agent.record.progress import Progress
+from tfdeploy.report.progress import goal, progress_text, sparkline, with_goals
 
 
 @pytest.mark.parametrize(
@@ -33,16 +35,14 @@ def lines(*texts: str, every: float = 1.0) -> list[tuple[float, str]]:
 
 def progress(command: str, lines: list[tuple[float, str]]) -> Progress:
     """How far a task is that runs this command and has printed these lines."""
-    training = Training(goal(command))
-    training.add_lines(lines)
-    return training.progress
+    return with_goals({"worker-0": progressed(*lines)}, {"worker-0": command})["worker-0"]
 
 
 def test_steps_loss_and_speed_come_from_lines() -> None:
     now = progress("--steps=200", lines("begins", "step 10 loss 2.0", "step 20 loss 1.0", "step 30 loss 0.5"))
     assert (now.step, now.goal, now.loss, now.rate) == (30, 200, 0.5, 10.0)
     assert (now.part, now.left) == (0.15, 17.0)
-    assert now.losses == (2.0, 1.0, 0.5)
+    assert now.losses == [2.0, 1.0, 0.5]
 
 
 def test_the_log_tells_the_last_step_where_the_command_does_not() -> None:
@@ -79,7 +79,7 @@ def test_a_loss_that_is_no_number_is_told_but_not_drawn() -> None:
     now = progress("", lines("step 1 loss 1.0", "step 2 loss nan"))
     assert now.loss is not None
     assert math.isnan(now.loss)
-    assert now.losses == (1.0,)
+    assert now.losses == [1.0]
 
 
 def test_more_steps_than_asked_for_are_all_of_them() -> None:
@@ -88,10 +88,8 @@ def test_more_steps_than_asked_for_are_all_of_them() -> None:
 
 
 def test_a_long_training_is_not_remembered_whole() -> None:
-    training = Training()
-    training.add_lines((float(step), f"step {step} loss {1 / (step + 1)}") for step in range(20_000))
-    kept = training.progress.losses
-    assert len(kept) <= 4096
+    kept = progress("", [(float(step), f"step {step} loss {1 / (step + 1)}") for step in range(20_000)]).losses
+    assert len(kept) <= 64
     assert kept[0] > 0.1 > kept[-1]
 
 
@@ -158,16 +156,16 @@ TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]
 def test_progress_and_curve_are_of_the_loss_of_the_training(evaluation: list[str], is_first: bool) -> None:
     printed = [*evaluation, *TRAINING] if is_first else [*TRAINING, *evaluation]
     now = progress("--steps=300", lines(*printed))
-    assert (now.loss, now.losses) == (0.1, (0.9, 0.5, 0.1))
+    assert (now.loss, now.losses) == (0.1, [0.9, 0.5, 0.1])
 
 
 def test_an_evaluation_after_the_epochs_of_keras_is_another_series() -> None:
     fit = ["Epoch 1/2", "10/10 - 1s - loss: 0.9", "Epoch 2/2", " 5/10 [==>..] - loss: 0.5", "10/10 - 1s - loss: 0.4"]
     evaluation = [" 3/5 [==>..] - loss: 0.7", "5/5 [=====] - loss: 0.8"]
-    assert progress("", lines(*fit, *evaluation)).losses == (0.9, 0.5, 0.4)
+    assert progress("", lines(*fit, *evaluation)).losses == [0.9, 0.5, 0.4]
     assert progress("", lines(*fit, *evaluation, "Epoch 1/1", "10/10 - 1s - loss: 0.3")).losses[-1] == 0.3
 
 
 def test_where_only_an_evaluation_prints_a_loss_it_is_shown_and_a_training_replaces_it() -> None:
-    assert progress("", lines("test loss 0.7", "test loss 0.6")).losses == (0.7, 0.6)
-    assert progress("", lines("test loss 0.7", "d_loss 0.5", "g_loss 3.0", "d_loss 0.4")).losses == (0.5, 0.4)
+    assert progress("", lines("test loss 0.7", "test loss 0.6")).losses == [0.7, 0.6]
+    assert progress("", lines("test loss 0.7", "d_loss 0.5", "g_loss 3.0", "d_loss 0.4")).losses == [0.5, 0.4]

@@ -72,7 +72,7 @@ def finished(at: float, **args: Any) -> RunState:
 
 def stored(state: RunState, accuracy: str | None = "0.950", is_current: bool = False, **more: Any) -> StoredRun:
     key, metrics = ("mine", "p/dev/mnist"), {"accuracy": accuracy}
-    run = StoredRun(key, "p/dev/mnist", "local", state, metrics, Path("/record"), is_current)
+    run = StoredRun(key, "p/dev/mnist", "local", state, metrics, Path("/record"), is_current=is_current)
     return replace(run, **more)
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
-from tfdeploy.report.progress import Progress, Training
+from tfdeploy.agent.record.progress import Progress
 from tfdeploy.report.report import Report
 from tfdeploy.report.summary import next_steps, progress_of, summary
 
-PROGRESS = Progress(step=120.0, goal=200.0, loss=0.31, rate=41.0, losses=(0.9, 0.5, 0.31))
+PROGRESS = Progress(step=120.0, goal=200.0, loss=0.31, rate=41.0, losses=[0.9, 0.5, 0.31])
 
 
 def artifact(name: str, kind: str, **more: Any) -> Any:
@@ -128,5 +128,6 @@ def test_after_a_run_no_address_is_listed_at_which_nothing_listens() -> None:
 
 
 def test_the_progress_is_that_of_the_task_that_prints_most() -> None:
-    report = replace(read(sight(world())), timed={"worker-0": [(1.0, "step 5 loss 2")], "worker-1": [(1.0, "step 9")]})
-    assert progress_of(report) == Training().progress._replace(step=5.0, loss=2.0, losses=(2.0,), stepped_at=1.0)
+    first, second = Progress(step=5.0, loss=2.0, losses=[2.0], stepped_at=1.0), Progress(step=9.0)
+    report = replace(read(sight(world())), progress={"worker-1": second, "worker-0": first})
+    assert progress_of(report) == first

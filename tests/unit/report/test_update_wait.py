@@ -13,8 +13,10 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
+from tests.unit.printing import progressed
 from tests.unit.simulation import World
 from tfdeploy.agent import polling
+from tfdeploy.agent.record.progress import Progress, Training
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.backends.backend import Backend
@@ -53,7 +55,8 @@ class Looks:
 
 def sight(world: World, *lines: tuple[float, str], hostname: str = "worker-0") -> ObservedState:
     logs = {hostname: [StoredLine(at, 1, text) for at, text in lines]}
-    view = RecordView(world.now, RunState.from_dict(world.job.to_dict()), logs)
+    run, progress = RunState.from_dict(world.job.to_dict()), {hostname: progressed(*lines)}
+    view = RecordView(world.now, run, logs, progress=progress)
     return ObservedState(world.now, view, None, None)
 
 
@@ -388,7 +391,14 @@ BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
 
 def logging(state: str, *lines: tuple[float, str]) -> Report:
     empty: dict[str, Any] = dict.fromkeys(Report.__dataclass_fields__)
-    return replace(Report(**empty), state=state, timed={"worker-0": list(lines)})
+    return replace(Report(**empty), state=state, progress={"worker-0": progress(*lines)})
+
+
+def progress(*lines: tuple[float, str]) -> Progress:
+    """That of a task which has begun its second attempt at 100."""
+    training = Training()
+    progressed(*[line for line in lines if line[0] < 100.0], training=training)
+    return progressed(*[line for line in lines if line[0] >= 100.0], attempt=2, training=training)
 
 
 @pytest.mark.parametrize(
@@ -443,14 +453,14 @@ def test_without_a_wait_it_is_enough_that_it_runs() -> None:
 def test_a_program_that_printed_steps_once_is_expected_to_print_them_again() -> None:
     arrival = Arrival(100.0)
     assert not arrival.trains(logging(RUNNING, BEFORE))
-    assert not arrival.trains(logging(RUNNING, (110.0, "the last lines have no step any more")))
+    assert not arrival.trains(logging(RUNNING, (110.0, "another controller has searched no line of before")))
 
 
 def test_the_first_step_at_the_new_place_stays_known() -> None:
     arrival, report = Arrival(100.0), logging(RUNNING, BEFORE, AFTER, (111.0, "step 4202: loss 0.3"))
-    arrived = replace(report, timed={**report.timed, "worker-1": [(109.0, "resumed at step 4,200")]})
+    arrived = replace(report, progress={**report.progress, "worker-1": progress((109.0, "resumed at step 4,200"))})
     steps = []
-    for latest in (logging(RUNNING, BEFORE), arrived, logging(RUNNING, (200.0, "step 5000: loss 0.3"))):
+    for latest in (logging(RUNNING, BEFORE), arrived, logging(RUNNING, AFTER, (200.0, "step 5000: loss 0.3"))):
         arrival.trains(latest)
         steps.append(arrival.step)
     assert steps == [None, 4200, 4200]

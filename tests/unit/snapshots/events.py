@@ -7,9 +7,9 @@ from tests.unit.snapshots import section
 from tfdeploy.agent import events as kinds
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.end_policy import MAX_LOSSES
-from tfdeploy.agent.control.until_metrics import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.model.restart_delay import MAX_BACKOFF
+from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.report.events import REASONS, describe, with_waits
 
 _SLOW = "its pattern takes more than 1 s: (a*)*b"

@@ -8,8 +8,6 @@ written, only starts wait for that.
 
 import json
 import threading
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
@@ -23,6 +21,7 @@ from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.run_folders import train_dir
+from ..record.search import Found
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
@@ -44,11 +43,8 @@ SOON_TASKS, LATER_TASKS = 150, 300
 TICK_SECONDS, STEADY_TICK_SECONDS = 0.25, 1.0
 """How often time takes effect, as for timeouts: usually, and in a run that is steady."""
 
-METRICS_SECONDS = 2.0
-"""How often the controller reads the new log lines for metrics while no view is requested."""
-
 VIEW_SECONDS = 3.0
-"""A view does not wait longer for another one, nor for the metrics: it has those that were found until then. Observers wait 10 s."""
+"""A view does not wait longer for another one, nor for the search: it has what was found until then. Observers wait 10 s."""
 
 _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
@@ -81,8 +77,8 @@ class Controller:
         self._train_mode = train_mode
         self._clock = clock or Clock()
         self._lock = threading.RLock()
-        self._metrics_lock = threading.Lock()
-        self._patterns: Dict[str, str] = {}
+        self._search_lock = threading.Lock()
+        self._found: Dict[str, Found] = {}
         self._journal = Journal(record)
         self._unsaved: Set[str] = set()
         self._save_at = 0.0
@@ -217,7 +213,7 @@ class Controller:
 
     def finish_import(self, request: ImportRequest) -> None:
         """Take the record that has arrived. Its run continues once it is submitted; a lost one at once."""
-        with self._metrics_lock, self._lock:
+        with self._search_lock, self._lock:
             self._save(self._now())
             self.record_import.finish(request, self._now())
             self._open_again(request.copied_at)
@@ -269,13 +265,19 @@ class Controller:
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""
         run = self.snapshot()
-        if not self._metrics_lock.acquire(timeout=VIEW_SECONDS):
-            return self._record.view(replace(request, metrics={}), run)
+        return self._record.view(request, run, self.search(run) if run else None)
+
+    def search(self, run: RunState, seconds: float = VIEW_SECONDS) -> Found:
+        """Search what was printed since the last search; what was found in the output of this run until now. A search of another thread
+        is waited for, as long as one may take."""
+        if not self._search_lock.acquire(timeout=seconds):
+            return replace(self._found.get(run.spec.id) or Found(), is_at_end=False)
         try:
-            self._patterns = request.metrics or self._patterns
-            return self._record.view(request, run, VIEW_SECONDS)
+            found = self._record.search(run, seconds=seconds)
+            self._found = {run.spec.id: found}
+            return found
         finally:
-            self._metrics_lock.release()
+            self._search_lock.release()
 
     @property
     def record(self) -> Record:
@@ -285,6 +287,8 @@ class Controller:
     def list_files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs in the record; of the current run, whose state is as it is now, where an id is empty."""
         run, record_id = self.snapshot(), self._record.record_id()
+        if run is not None:
+            self.search(run)
         current = run.spec.id if run else ""
         wanted = {run_id or current for run_id in runs}
         state = {f"runs/{current}/run_state.json": json.dumps(run.to_dict())} if run and current in wanted else {}
@@ -292,42 +296,28 @@ class Controller:
         files += [small_file(name, text) for name, text in state.items()]
         return RecordList(record_id, self._clock.read(), files, current, self._record.runs())
 
-    def read_metrics(self) -> None:
-        """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next
-        view is quick. Never returns."""
-        while True:
-            time.sleep(METRICS_SECONDS)
-            with suppress(OSError):
-                self.decide_until()
-            with self._metrics_lock, suppress(OSError):
-                run = self.snapshot()
-                if run is not None and self._patterns:
-                    self._record.metrics(run, self._patterns, VIEW_SECONDS / 2)
-
-    def decide_until(self) -> None:
-        """End the run as succeeded if the metrics that are logged now satisfy all conditions of `until`."""
-        with self._metrics_lock:
-            run = self.snapshot() if self._awaits_metrics() else None
-            if run is None:
-                return
-            patterns = {condition.metric: condition.pattern for condition in run.spec.until}
-            values = self._record.searches.logged_values(run, patterns, VIEW_SECONDS / 2)
-            disabled = self._record.searches.disabled_patterns(run, patterns)
+    def decide_until(self) -> Found:
+        """Search what was printed, and end the run as succeeded if its metrics satisfy all conditions of `until` now."""
+        run = self.snapshot()
+        found = self.search(run) if run else Found()
         with self._lock:
-            if self._run is not None and (self._run.spec.id, self._run.spec.until) == (run.spec.id, run.spec.until):
-                until_metrics.apply_values(self._run, values, self._now())
-                self._commit(until_metrics.note_problems(self._run, values, disabled))
+            present = self._run
+            if (
+                run
+                and present
+                and present.spec == run.spec
+                and run.spec.until
+                and not (present.result or present.reached)
+            ):
+                until_metrics.apply_values(present, found.values, self._now())
+                self._commit(until_metrics.note_problems(present, found.values, found.disabled))
+        return found
 
     def note(self, run_id: str, happened: List[Event]) -> None:
         """Something was observed of this run; it is ignored where another one is the current one."""
         with self._lock:
             if self._run is not None and self._run.spec.id == run_id:
                 self._commit(happened)
-
-    def _awaits_metrics(self) -> bool:
-        with self._lock:
-            run = self._run
-            return run is not None and bool(run.spec.until) and run.result is None and not run.reached
 
     def snapshot(self) -> Optional[RunState]:
         """A copy of the current run's state; of one that has arrived too, which is not submitted yet."""

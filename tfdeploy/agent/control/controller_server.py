@@ -411,7 +411,7 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, {*stop_signals, signal.SIGALRM})
         controller.wake = wake_main_thread
         controller.tick()
-        for thread in (server.serve_forever, controller.read_metrics, StepWatch(controller, clock).run):
+        for thread in (server.serve_forever, StepWatch(controller, clock).run):
             threading.Thread(target=thread, daemon=True).start()
         while not wait_for_signal(stop_signals, controller.seconds_until_tick()):
             pause = controller.seconds_until_due()

@@ -17,10 +17,11 @@ from typing import List, Optional, Sequence
 
 from .. import events
 from ..events import Event
+from ..files import write_whole
 from ..json_data import JsonData
 from ..record.artifact_manifest import MANIFEST, ArtifactList, load_manifest, remaining, save_manifest
 from ..record.record import FORMAT, Record, current_run
-from ..record.record_files import Range, RecordFile, RecordList, is_state
+from ..record.record_files import SEARCH_FILE, Range, RecordFile, RecordList, is_state
 from ..record.replica import Replica, Steps, unpack
 from ..record.run_folders import RunRefused
 from ..record.stored_artifact import NOT_COPIED, LeftOut
@@ -142,6 +143,8 @@ class RecordImport:
             folder = self._record.run_folder(run.spec.id)
             if manifest := self._listed.text(f"runs/{run.spec.id}/{MANIFEST}"):
                 _leave_out_pending(folder, manifest)
+            if found := self._listed.text(f"runs/{run.spec.id}/{SEARCH_FILE}"):
+                write_whole(folder / SEARCH_FILE, found)
             with suppress(FileNotFoundError):  # the artifacts of the oldest runs are deleted first
                 os.utime(str(folder / MANIFEST), (run.submitted_at, run.submitted_at))
             if request.is_moved:

@@ -1,10 +1,10 @@
 """The argument `until`: which values of metrics end a run. Pure."""
 
 from dataclasses import replace
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, Optional
 
 from ..events import UNTIL_DISABLED, UNTIL_NO_NUMBER, Event
-from ..record.metric_values import number_in
+from ..record.metric_values import LoggedValue, number_in
 from ..run_spec import Condition
 from ..run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
 
@@ -14,15 +14,6 @@ COMPARISONS = (">=", "<=", ">", "<")
 
 _MAX_TEXT = 40
 """So many characters of a value that is not a number are in its event."""
-
-
-class LoggedValue(NamedTuple):
-    """The last value of a metric in a run: in the whole lines of the task that the output `metrics` has it from."""
-
-    task: str
-    attempt: int
-    text: str
-    step: Optional[int] = None
 
 
 def apply_values(run: RunState, values: Dict[str, LoggedValue], now: float) -> None:

@@ -2,12 +2,25 @@
 
 import math
 import re
-from typing import Optional
+from typing import NamedTuple, Optional
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 _RUN = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9.]+)*")
 """What one number looks like, or several that two writers have printed into each other."""
+
+
+class LoggedValue(NamedTuple):
+    """The last value of a metric that a task has logged. Task, attempt and offset say which one it is, whoever reads it."""
+
+    task: str
+    attempt: int
+    text: str
+    step: Optional[int] = None
+    """The step that the line reports, or else a line before it in the same attempt; None if none of them does."""
+    offset: int = 0
+    """Of its line in the task's output."""
+    at: float = 0.0
 
 
 def number_in(text: str) -> Optional[float]:

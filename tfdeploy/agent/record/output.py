@@ -187,12 +187,13 @@ class Reader:
     def __init__(self, log: Log, begin: int = 0, state: Optional[Dict[str, Any]] = None) -> None:
         """Begin at this offset of the output, or continue where a reader was when it returned `state`."""
         self._log = log
-        self._position = int(state["position"]) if state else begin
+        self.position = int(state["position"]) if state else begin
+        """The offset of what follows the lines that were read."""
         self._joiner = Joiner(state["rests"] if state else None)
 
     def state(self) -> Dict[str, Any]:
-        """Where this reader is, as JSON; only after all lines of `more`."""
-        return {"position": self._position, "rests": self._joiner.state()}
+        """Where this reader is, as JSON: after a block, or after all lines of `more`."""
+        return {"position": self.position, "rests": self._joiner.state()}
 
     def unfinished(self) -> List[Line]:
         """What no newline has ended yet, in each stream."""
@@ -200,24 +201,28 @@ class Reader:
 
     def more(self) -> Iterator[Line]:
         """The lines that have been completed since the last call."""
-        while True:
-            position = self._position
-            block = self._log.read(position, _BLOCK)
-            end = block.rfind(b"\n") + 1
-            if end == 0 and len(block) < _BLOCK:
-                following = self._log.following(position)
-                if following is None:
-                    return
-                self._position = following
-                continue
-            self._position += end or len(block)
-            for line in block[: end or len(block)].split(b"\n")[: None if end == 0 else -1]:
-                part = parse(line.lstrip(b"\0"))
-                if part is None and len(self._log.damage) < _MAX_DAMAGE:
-                    self._log.damage.add(position)
-                if part is not None:
-                    yield from self._joiner.add(part)
-                position += len(line) + 1
+        for block in iter(self.block, None):
+            yield from (line for _, line in block)
+
+    def block(self) -> Optional[List[Tuple[int, Line]]]:
+        """The lines that end in the next bytes, each with the offset of its last part; None where there are no more bytes."""
+        position = self.position
+        block = self._log.read(position, _BLOCK)
+        end = block.rfind(b"\n") + 1
+        if end == 0 and len(block) < _BLOCK:
+            following = self._log.following(position)
+            self.position = position if following is None else following
+            return None if following is None else []
+        self.position += end or len(block)
+        lines = []
+        for text in block[: end or len(block)].split(b"\n")[: None if end == 0 else -1]:
+            part = parse(text.lstrip(b"\0"))
+            if part is None and len(self._log.damage) < _MAX_DAMAGE:
+                self._log.damage.add(position)
+            if part is not None:
+                lines += [(position, line) for line in self._joiner.add(part)]
+            position += len(text) + 1
+        return lines
 
 
 class Spool(Log):

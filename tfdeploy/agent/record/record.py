@@ -9,7 +9,7 @@
 | `runs/ID/events.jsonl` | its events, one a line |
 | `runs/ID/logs/HOSTNAME/FIRST.log` | a task's output, in pieces |
 | `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
-| `runs/ID/metrics.json` | written by observers: which metrics they have read, and how far |
+| `runs/ID/search.json` | what was found in the output: metrics and progress, and how far it was searched |
 | `alive` | touched while the controller runs |
 """
 
@@ -19,7 +19,6 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -29,11 +28,12 @@ from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, RunState
 from . import event_log
 from .output import Log
+from .progress import Progress
 from .record_files import RecordList
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
-    from .run_metrics import RunMetrics
+    from .search import Found, Search
 
 FORMAT = "4"
 """The version of the record's format. Version 1 had no file `format`, and version 3 two
@@ -96,7 +96,7 @@ class ViewRequest(JsonData):
     log_lines: int = 0
     """How many last lines of each task."""
     metrics: Dict[str, str] = field(default_factory=dict)
-    """Name to pattern."""
+    """Name to pattern, where the output is searched without a controller, which has those of the run. Empty: those of the run."""
     events: int = 50
     """How many last events."""
 
@@ -119,6 +119,8 @@ class RecordView(JsonData):
     """What of `train_dir` is not among the artifacts."""
     unprinted: List[str] = field(default_factory=list)
     """After the success of the run: the metrics that no line of its output has."""
+    progress: Dict[str, Progress] = field(default_factory=dict)
+    """Hostname to the progress of the training."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON; a line is a list."""
@@ -153,10 +155,11 @@ def _read_state(path: Path) -> Optional[RunState]:
 class Record:
     """The record in one folder. Only the controller writes it; any process may read it."""
 
-    def __init__(self, folder: Path, stores_matches: bool = False) -> None:
-        """With `stores_matches`, what metrics were read is stored too, so that another process continues there."""
+    def __init__(self, folder: Path, is_copy: bool = False) -> None:
+        """`is_copy`: it is updated from another record, and may be behind it."""
         self.folder = folder
-        self._stores_matches = stores_matches
+        self._is_copy = is_copy
+        self._searches: Dict[str, Search] = {}
         self._saved: Dict[str, Dict[str, Any]] = {}
         self._logs: Dict[Tuple[str, str], Log] = {}
 
@@ -336,19 +339,21 @@ class Record:
         path = self.folder / "alive"
         return path.stat().st_mtime if path.exists() else 0.0
 
-    @cached_property
-    def searches(self) -> "RunMetrics":
-        """What was searched for metrics."""
-        from .run_metrics import RunMetrics  # the command gets metrics from the controller
+    def search(
+        self, run: RunState, patterns: Optional[Dict[str, str]] = None, seconds: float = float("inf")
+    ) -> "Found":
+        """Search what was printed since the last search, for so many seconds; what was found until now. Without patterns, those of the
+        run are searched for. With others than before, all of the output is searched again."""
+        from .search import Search  # most commands get what was found from the controller
 
-        return RunMetrics(self, self._stores_matches)
+        run_id, patterns = run.spec.id, patterns or run.spec.metrics
+        if run_id not in self._searches or self._searches[run_id].patterns != patterns:
+            self._searches[run_id] = Search(self, run_id, patterns, self._is_copy)
+        return self._searches[run_id].advance(run, seconds)
 
-    def metrics(self, run: RunState, patterns: Dict[str, str], seconds: float = float("inf")) -> Dict[str, str]:
-        """`RunMetrics.latest`, for any number of patterns."""
-        return self.searches.latest(run, patterns, seconds) if patterns else {}
-
-    def view(self, request: ViewRequest, run: Optional[RunState], seconds: float = float("inf")) -> RecordView:
-        """The view of the current run `run`: as the controller has it, or as it was saved last. Metrics take at most `seconds`."""
+    def view(self, request: ViewRequest, run: Optional[RunState], found: "Optional[Found]" = None) -> RecordView:
+        """The view of the current run `run`: as the controller has it, or as it was saved last. Without what was `found` in the output,
+        that is searched."""
         now = time.time()
         if run is None:
             return RecordView(now)
@@ -361,23 +366,30 @@ class Record:
             hostname: [StoredLine(line.at, line.pipe, line.text) for line in self.log(run_id, hostname).tail(count)]
             for hostname, count in counts.items()
         }
-        metrics = self.metrics(run, request.metrics, seconds)
-        events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
+        found = found or self.search(run, request.metrics)
         from .artifact_manifest import MANIFEST, stored_artifacts
 
         try:
             artifacts, left_out = stored_artifacts(self.run_folder(run_id))
         except OSError as error:
             artifacts, left_out = [], [LeftOut(MANIFEST, 0, error.strerror or str(error))]
-        unprinted = self.searches.unprinted(run, request.metrics, metrics) if request.metrics else []
-        return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out, unprinted=unprinted)
+        return RecordView(
+            now,
+            run,
+            logs,
+            found.metrics,
+            self.events(run_id, request.events) + self._damage(run) + found.warnings,
+            artifacts=artifacts,
+            left_out=left_out,
+            unprinted=found.unprinted,
+            progress=found.progress,
+        )
 
-    def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
-        """Events that are not in the record: what of it could not be read, and which patterns are switched off."""
+    def _damage(self, run: RunState) -> List[Event]:
+        """What of the output could not be read: events that are not in the record."""
         damaged = {hostname: len(self.log(run.spec.id, hostname).damage) for hostname in run.tasks}
-        warnings = [
+        return [
             Event(RECORD_DAMAGED, run.submitted_at, hostname, count=count, reason="its output")
             for hostname, count in damaged.items()
             if count
         ]
-        return warnings + (self.searches.warnings(run.spec.id, patterns) if patterns else [])

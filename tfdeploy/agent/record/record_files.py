@@ -23,9 +23,12 @@ MAX_NAME_BYTES, _MAX_PART_BYTES = 1024, 255
 STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
+SEARCH_FILE = "search.json"
+"""In the folder of a run: what was found in its output, and how far that was searched."""
+
 SINGLE_FILES = ("format", "record_id", "current")
-_NOT_COPIED = ("metrics.json", "artifacts.draft", STATE_FILES[1])
-"""In the folder of a run: what observers write again, what has arrived of unfinished uploads, and what a copy makes itself."""
+_NOT_COPIED = ("artifacts.draft", STATE_FILES[1])
+"""In the folder of a run: what has arrived of unfinished uploads, and what a copy makes itself."""
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 _FOLDER_NAME = re.compile(_NAME)
@@ -173,6 +176,11 @@ def is_state(name: str) -> bool:
     """Whether it says which run is the current one, or is the state of a run: what a list may have the content of, for a copy."""
     parts = name.split("/")
     return name == "current" or (is_record_file(name) and len(parts) == _RUN_DEPTH and parts[2] == STATE_FILES[0])
+
+
+def is_search(name: str) -> bool:
+    """Whether it has what was found in the output of a run: a list may have its content too."""
+    return is_record_file(name) and name.split("/")[2:] == [SEARCH_FILE]
 
 
 def is_artifact(name: str) -> bool:

@@ -28,7 +28,7 @@ from .artifact_manifest import (
 )
 from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
 from .output import MAX_PIECES, PIECE_BYTES
-from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
+from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_search, is_state
 from .stored_artifact import CLUSTER_LIMIT, RUN_LIMIT
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Replica:
     def store_states(self, files: Iterable[RecordFile]) -> None:
         """Store the states of runs, and which run is the current one, as a list has them."""
         for file in files:
-            if file.text is not None and is_state(file.name):
+            if file.text is not None and (is_state(file.name) or is_search(file.name)):
                 self._write_text(self._folder / file.name, file.text)
 
     def grow(self, files: Sequence[RecordFile]) -> Steps[List[str]]:

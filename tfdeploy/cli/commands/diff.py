@@ -10,7 +10,6 @@ from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
-from ...report.stored_progress import first_progress, stored_progress
 from ..common import print_json, print_result
 from ..parser import Parser
 from ..select import ClusterQuery, find_run_id, select_cluster
@@ -43,17 +42,13 @@ def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | Non
     second = _find(entry.title, runs, newer) if newer else runs[-1]
     others = [run for run in runs if run is not second]
     first = _find(entry.title, others, older) if older else _before(others, second)
-    result = RunDiff(first, second, (_speed(first), _speed(second)))
+    result = RunDiff(first, second, (first.speed, second.speed))
     if html is not None:
         _write_page(html, result, query.as_json)
     elif query.as_json:
         print_json(result.to_dict())
     else:
         print_result(result.text(time.time()))
-
-
-def _speed(run: StoredRun) -> float | None:
-    return first_progress(stored_progress(Record(run.record), run.state)).rate
 
 
 def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ...agent.record.progress import Progress
 from ...agent.run_state import RUNNING
 from ...agent.task_dump import PythonThread, TaskDump
 from ...backends.backend import access
-from ...report.progress import Progress, rate_text, step_text
+from ...report.progress import rate_text, step_text
 from ...units import text_of_size
 from ..common import print_json, print_prose, print_result
 from ..output import print_table
@@ -15,7 +16,6 @@ from ..parser import Parser
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 from .logs import select_tasks
-from .status import progress_of_tasks
 
 _COLUMNS = ("hostname", "status", "step", "speed", "cpus", "memory")
 
@@ -38,7 +38,7 @@ def dump(query: ClusterQuery, names: Sequence[str] = ()) -> None:
     running = [name for name in hostnames if run and name in run.tasks and run.tasks[name].state == RUNNING]
     cluster = snapshot.entry.cluster
     dumps = access(cluster["backend"]).dumps(cluster, running) if running else {}
-    progress = progress_of_tasks(snapshot)
+    progress = snapshot.report.progress
     if query.as_json:
         tasks = [_to_dict(name, rows[name], progress.get(name, Progress()), dumps.get(name)) for name in hostnames]
         print_json({"tasks": tasks})

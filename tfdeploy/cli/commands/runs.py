@@ -6,10 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from ... import registry
-from ...agent.record.record import Record
+from ...agent.record.record import Record, RecordView
+from ...agent.record.search import Found
 from ...backends.parallel_calls import call_in_parallel
 from ...paths import cluster_folder
 from ...registry import Entry
+from ...report.progress import first_progress, with_goals
 from ...report.run_history import StoredRun, columns, summaries
 from ..common import print_json, print_message, print_result
 from ..output import print_table
@@ -87,7 +89,7 @@ def _archives(entry: Entry) -> list[_Source]:
 def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[StoredRun]:
     """The runs of a record. One of another version is skipped with a message."""
     entry, folder, snapshot = source
-    record = Record(folder, stores_matches=True)
+    record = Record(folder)
     if not record.is_readable():
         print_message(f"{folder}: this version of tfdeploy cannot read the record.")
         return
@@ -98,12 +100,15 @@ def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[Stored
         if state is None:
             continue
         if snapshot is not None and run_id == present and state.result is None:
-            values = snapshot.observed.view.metrics  # as its controller has them: they are not read again while it runs
+            found: RecordView | Found = (
+                snapshot.observed.view
+            )  # what its controller has found: it is not searched again
         else:
-            values = record.metrics(state, patterns, max(0.0, deadline - time.monotonic()))
-        metrics = {name: values.get(name) for name in patterns}
+            found = record.search(state, patterns, max(0.0, deadline - time.monotonic()))
+        metrics = {name: found.metrics.get(name) for name in patterns}
+        speed = first_progress(with_goals(found.progress, {})).rate
         where = entry.cluster["backend"]
-        yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, run_id == present)
+        yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, speed, run_id == present)
 
 
 def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:

@@ -4,21 +4,20 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import registry
-from ...agent.record.record import Record
+from ...agent.record.progress import Progress
 from ...agent.record.terminal_text import safe
 from ...backends.base import IDENTITY
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
-from ...report.stored_progress import LAST_LINES, first_progress, stored_progress
+from ...report.progress import first_progress, left_text, loss_text, rate_text, step_text
 from ...report.summary import next_steps, summary
 from ...report.tables import screen_text, wide_text
 from ...units import moment, wrapped
@@ -41,27 +40,11 @@ OUTPUTS = (
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_LAST_LINES_OF_ALL = 10_000
-"""So many last lines of all tasks together are read for their progress."""
 
 
-def task_progress(snapshot: Snapshot, count: int = LAST_LINES) -> Iterator[tuple[str, Progress]]:
-    """Each task and its progress, from so many last lines; those that print most about the training come first."""
-    if snapshot.run_state is None:
-        return iter(())
-    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
-    record = Record(Path(snapshot.observed.record_folder))
-    return stored_progress(record, snapshot.run_state, commands, count)
-
-
-def progress_of_tasks(snapshot: Snapshot) -> dict[str, Progress]:
-    """Hostname to the progress of all tasks."""
-    number = max(1, len(snapshot.report.tasks))
-    return dict(task_progress(snapshot, min(LAST_LINES, _LAST_LINES_OF_ALL // number)))
-
-
-def progress_lines(snapshot: Snapshot, progress: Mapping[str, Progress]) -> list[str]:
+def progress_lines(snapshot: Snapshot) -> list[str]:
     """The progress of each task with steps or losses in its log."""
+    progress = snapshot.report.progress
     shown = {name: item for name, item in progress.items() if item.step is not None or item.loss is not None}
     width = max(map(len, shown), default=0)
     running = not snapshot.report.decided
@@ -124,7 +107,7 @@ def _print_changes(entries: Sequence[Entry]) -> bool:
             printed = states
         if all(snapshot.is_finished for snapshot in snapshots):
             for snapshot in snapshots:
-                for line in progress_lines(snapshot, progress_of_tasks(snapshot)):
+                for line in progress_lines(snapshot):
                     print_result(line)
             return is_first
         is_first = False
@@ -135,8 +118,7 @@ def _lines(snapshots: Sequence[Snapshot]) -> list[str]:
     lines: list[str] = []
     for snapshot in snapshots:
         lines += [_title(snapshot.entry, [other.entry for other in snapshots])] if len(snapshots) > 1 else []
-        progress = progress_of_tasks(snapshot)
-        lines += [*cluster_text(snapshot, watched=progress).splitlines(), "", *progress_lines(snapshot, progress), ""]
+        lines += [*cluster_text(snapshot, is_watched=True).splitlines(), "", *progress_lines(snapshot), ""]
     return [safe(text) for text in lines]
 
 
@@ -206,9 +188,9 @@ def _title(entry: Entry, entries: Sequence[Entry]) -> str:
     return f"{entry.cluster['project']}/{entry.cluster['stack']}/{label(entry, entries)}"
 
 
-def cluster_text(snapshot: Snapshot, wide: bool = False, watched: Mapping[str, Progress] | None = None) -> str:
+def cluster_text(snapshot: Snapshot, wide: bool = False, is_watched: bool = False) -> str:
     """A cluster as text in the width of the terminal, or with all columns in full: its tables, and below them what people ask first.
-    While it is `watched`, with this progress of its tasks, there is nothing more to type."""
+    While it is watched, there is nothing more to type."""
     report, width = snapshot.report, screen_width(wide)
     if snapshot.entry.ended and "://" not in report.train_dir and not Path(report.train_dir).exists():
         report = replace(report, train_dir="")
@@ -216,15 +198,14 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, watched: Mapping[str, P
         tables = wide_text(report.machines, report.tasks, report.endpoints, time.time(), has_colours())
     else:
         tables = screen_text(report.machines, report.tasks, width, time.time(), has_colours())
-    progress = first_progress(task_progress(snapshot) if watched is None else watched.items())
-    lines = [summary(report, progress, str(Path.home()), width)]
+    lines = [summary(report, first_progress(report.progress), str(Path.home()), width)]
     stopped = "" if report.decided else stopped_steps(snapshot.events)
     if stopped:
         lines += wrapped(stopped, width)
     if snapshot.entry.ended:
         at = moment(snapshot.entry.ended)
         lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
-    elif watched is None:
+    elif not is_watched:
         lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
     return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
 

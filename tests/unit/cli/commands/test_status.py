@@ -11,14 +11,14 @@ from tests.unit.printing import write
 from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.record import Record
-from tfdeploy.cli.commands.status import progress_line, progress_lines, progress_of_tasks, task_progress
+from tfdeploy.agent.record.progress import Progress
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.cli.commands.status import progress_line, progress_lines
 from tfdeploy.cli.snapshot import Snapshot
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected import ExpectedState, expected_of
-from tfdeploy.report.progress import Progress
+from tfdeploy.report.progress import first_progress
 from tfdeploy.report.report import report
-from tfdeploy.report.stored_progress import first_progress
 
 __all__ = ["state_folder"]
 
@@ -46,18 +46,19 @@ def test_a_run_that_has_ended_is_not_watched(state_folder: Path) -> None:
     assert messages == NOTHING_TO_WATCH
 
 
-def test_the_progress_of_each_task_is_read_from_the_end_of_its_log(tmp_path: Path) -> None:
+def test_the_progress_of_each_task_is_that_of_the_view(tmp_path: Path) -> None:
     made = World(workers=2, command=["python", "train.py", "--steps=5000"])
     made.come()
     record = Record(tmp_path)
     record.save(made.job)
     lines = [(STDOUT, f"step {number} loss {1 / number}\n".encode()) for number in range(1, 4_001)]
     write(record.log(record.runs()[0], "worker-0"), lines)
-    observed = replace(sight(made), record_folder=str(tmp_path))
+    observed = replace(sight(made), record_folder=str(tmp_path), view=record.view(ViewRequest(), made.job))
     shown = Entry(cluster_ref("local", "/nowhere"), "/folder", ExpectedState(tasks=()))
     seen = Snapshot(shown, report(expected_of(made.job), observed), observed)
-    progress = progress_of_tasks(seen)
+    progress = seen.report.progress
     assert {name: item.step for name, item in progress.items()} == {"worker-0": 4000.0, "worker-1": None}
-    assert len(progress["worker-0"].losses) == 1000
-    assert first_progress(task_progress(seen)) == progress["worker-0"]
-    assert [line.partition(" ")[0] for line in progress_lines(seen, progress)] == ["worker-0"]
+    assert 32 <= len(progress["worker-0"].losses) <= 64
+    assert progress["worker-0"].goal == 5000
+    assert first_progress(progress) == progress["worker-0"]
+    assert [line.partition(" ")[0] for line in progress_lines(seen)] == ["worker-0"]

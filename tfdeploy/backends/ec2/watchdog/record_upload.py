@@ -32,7 +32,7 @@ PART = 4 << 20
 _STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
-_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/run_state\.json")
+_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/(run_state|search)\.json")
 """Files that are replaced. Their content is in the list itself, so that they agree when an upload is cut short."""
 
 _DATA = re.compile(r"runs/[^/]+/(events\.jsonl|logs/[^/]+/[^/]+\.log)|uploading/[^/]+/artifacts(\.json|/.+)", re.DOTALL)

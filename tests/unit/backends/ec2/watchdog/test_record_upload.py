@@ -77,7 +77,8 @@ def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent)
     record.artifacts_folder(RUN.id).mkdir()
     (record.artifacts_folder(RUN.id) / "k.keras").write_bytes(b"model")
     save_manifest(record.run_folder(RUN.id), ArtifactList())
-    for name in ("metrics.json", "artifacts.draft/0", ".events.jsonl.7.draft"):
+    (record.run_folder(RUN.id) / "search.json").write_text("{}")
+    for name in ("artifacts.draft/0", ".events.jsonl.7.draft"):
         (record.run_folder(RUN.id) / name).parent.mkdir(exist_ok=True)
         (record.run_folder(RUN.id) / name).write_text("x")
     assert RecordUpload(record.folder, sent.put).upload()

@@ -1,5 +1,6 @@
-"""Users' patterns on the output of a task: slow ones hold nothing, and nothing is read twice."""
+"""The search in the output of a run: slow patterns hold nothing, and nothing is read twice."""
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -10,10 +11,9 @@ from tests.unit.printing import write
 from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
-from tfdeploy.agent.record import log_matches, pattern_process
-from tfdeploy.agent.record.log_matches import LogMatches
+from tfdeploy.agent.record import pattern_process, search
 from tfdeploy.agent.record.output import Log, Reader
-from tfdeploy.agent.record.output_lines import MAX_LINE, STDERR, STDOUT
+from tfdeploy.agent.record.output_lines import MAX_LINE, STDERR, STDOUT, Part, encode
 from tfdeploy.agent.record.pattern_process import Matcher, Matches
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.run_state import RunState
@@ -24,20 +24,22 @@ SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!
 def test_a_pattern_that_takes_too_long_is_switched_off_and_the_others_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_matches, "MAX_SLOW", 1)
-    log = Log(tmp_path)
+    monkeypatch.setattr(search, "MAX_SLOW", 1)
+    record, job = Record(tmp_path), World(workers=1).job
+    log = record.log(job.spec.id, "worker-0")
     write(
         log, [(STDOUT, b"a" * 40 + b" accuracy\n")] + [(STDOUT, b"x" * 100_000 + b"\n")] * 50 + [(STDOUT, b"loss 1\n")]
     )
-    matches = LogMatches(log, {**SLOW, "loss": r"loss (\d)"})
+    patterns = {**SLOW, "loss": r"loss (\d)"}
     begin = time.process_time()
-    assert matches.latest() == {"loss": "1"}
+    found = record.search(job, patterns)
+    assert found.metrics == {"loss": "1"}
     assert time.process_time() - begin < 10.0, "the controller's own process has matched"
-    disabled = matches.slow["exponential"]
-    assert disabled.is_disabled
+    disabled = found.disabled
+    assert "exponential" in [event.state for event in disabled]
     write(log, [(STDOUT, b"a" * 40 + b" accuracy\nloss 2\n")])
-    assert matches.latest() == {"loss": "2"}
-    assert matches.slow["exponential"] == disabled, "it was tried again"
+    found = record.search(job, patterns)
+    assert (found.metrics, found.disabled) == ({"loss": "2"}, disabled), "it was tried again"
 
 
 def test_a_pattern_that_takes_too_long_is_an_event_that_names_it(tmp_path: Path) -> None:
@@ -49,9 +51,9 @@ def test_a_pattern_that_takes_too_long_is_an_event_that_names_it(tmp_path: Path)
 
 
 def test_a_long_line_is_searched_in_its_beginning_only(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    write(log, [(STDOUT, b"first 1 " + b"x" * 20_000 + b" last 2\n")])
-    assert LogMatches(log, {"first": r"first (\d)", "last": r"last (\d)"}).latest() == {"first": "1"}
+    record, job = Record(tmp_path), World(workers=1).job
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"first 1 " + b"x" * 20_000 + b" last 2\n")])
+    assert record.search(job, {"first": r"first (\d)", "last": r"last (\d)"}).metrics == {"first": "1"}
 
 
 def test_a_matcher_that_was_killed_is_started_again() -> None:
@@ -66,22 +68,16 @@ def test_a_matcher_that_was_killed_is_started_again() -> None:
 def test_a_batch_is_searched_again_when_the_matcher_did_not_respond(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log(tmp_path)
-    write(log, [(STDOUT, b"acc: 1\n")])
-    matches = LogMatches(log, {"acc": r"acc: (\d)"})
+    record, job, patterns = Record(tmp_path), World(workers=1).job, {"acc": r"acc: (\d)"}
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"acc: 1\n")])
     with monkeypatch.context() as patch:
         patch.setattr(Matcher, "search", lambda *_: None)
-        assert matches.latest() == {}
-    assert matches.latest() == {"acc": "1"}
+        assert record.search(job, patterns).metrics == {}
+    assert record.search(job, patterns).metrics == {"acc": "1"}
 
 
-def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, patterns = World(workers=2).job, {"acc": r"acc: (\d)"}
-    first = Record(tmp_path, stores_matches=True)
-    first.save(job)
-    log = first.log(job.spec.id, "worker-0")
-    write(log, [(STDOUT, b"acc: 1\n")] * 2_000 + [(STDERR, b"acc: 2 and the rest of this")])
-    assert first.metrics(job, patterns) == {"acc": "2"}
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the parts of logs that are read from now on."""
     read: list[int] = []
     whole = Log.read
 
@@ -91,24 +87,84 @@ def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatc
         return content
 
     monkeypatch.setattr(Log, "read", counting)
-    second = Record(tmp_path, stores_matches=True)
-    assert second.metrics(job, patterns) == {"acc": "2"}
+    return read
+
+
+def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, patterns = World(workers=2).job, {"acc": r"acc: (\d)"}
+    first = Record(tmp_path)
+    first.save(job)
+    log = first.log(job.spec.id, "worker-0")
+    write(log, [(STDOUT, b"step 7 acc: 1\n")] * 2_000 + [(STDERR, b"acc: 2 and the rest of this")])
+    found = first.search(job, patterns)
+    assert found.metrics == {"acc": "2"}
+    assert found.progress["worker-0"].step == 7
+    read = reads(monkeypatch)
+    assert Record(tmp_path).search(job, patterns) == found
     assert sum(read) == 0
     write(log, [(STDERR, b" line\nacc: 3\n")], begin=9_000.0)
-    assert Record(tmp_path, stores_matches=True).metrics(job, patterns) == {"acc": "3"}
+    again, last = Record(tmp_path).search(job, patterns), encode(Part(9_000.0, STDERR, 1, b"acc: 3", True))
+    assert (again.metrics, again.values["acc"].offset) == ({"acc": "3"}, log.end - len(last))
     assert sum(read) < 500
-    assert Record(tmp_path, stores_matches=True).metrics(job, {"acc": r"acc: (2)"}) == {"acc": "2"}
+    other = Record(tmp_path).search(job, {"acc": r"acc: (2)"})
+    assert (other.metrics, other.progress["worker-0"].step) == ({"acc": "2"}, 7), "all is searched again"
+    assert sum(read) > log.end
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"{}", b'{"record_id": 1, "patterns": {}, "tasks": []}'])
+def test_an_observation_of_a_long_output_reads_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = World(workers=1, metrics={"acc": r"acc: (\d)"}).job
+    record = Record(tmp_path)
+    record.save(job)
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"step 7 acc: 1\n" * 20_000)])
+    assert record.view(ViewRequest(), job).metrics == {"acc": "1"}
+    read = reads(monkeypatch)
+    seen = Record(tmp_path, is_copy=True).view(ViewRequest(), job)
+    assert (seen.metrics, seen.progress["worker-0"].step, sum(read)) == ({"acc": "1"}, 7, 0)
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_output_that_was_searched_and_is_not_there_any_more(tmp_path: Path, is_copy: bool) -> None:
+    """A copy may be behind. In a record that was restored, other lines come in the place of what was lost."""
+    job, patterns = World(workers=1).job, {"acc": r"acc: (\d)"}
+    record = Record(tmp_path)
+    record.save(job)
+    log = record.log(job.spec.id, "worker-0")
+    write(log, [(STDOUT, b"acc: 1\n"), (STDOUT, b"acc: 2\n")])
+    assert record.search(job, patterns).metrics == {"acc": "2"}
+    size = log.end // 2
+    log.path(0).write_bytes(log.path(0).read_bytes()[:size])
+    other = Record(tmp_path, is_copy)
+    found = other.search(job, patterns)
+    assert (found.metrics, found.values["acc"].offset) == (({"acc": "2"}, size) if is_copy else ({"acc": "1"}, 0))
+    write(other.log(job.spec.id, "worker-0"), [(STDOUT, b"acc: 3\n")], attempt=2)
+    assert other.search(job, patterns).metrics == {"acc": "2" if is_copy else "3"}
+
+
+def test_a_speed_is_of_one_attempt(tmp_path: Path) -> None:
+    job, record = World(workers=1).job, Record(tmp_path)
+    log = record.log(job.spec.id, "worker-0")
+    write(log, [(STDOUT, f"step {10 * number}\n".encode()) for number in range(5)], begin=100.0)
+    assert record.search(job).progress["worker-0"].rate == 10.0
+    write(log, [(STDOUT, b"step 90\n")], attempt=2, begin=106.0)
+    seen = record.search(job).progress["worker-0"]
+    assert (seen.rate, seen.step, seen.first, seen.before) == (None, 90, 90, 40)
+    write(log, [(STDOUT, b"step 95\n")], attempt=2, begin=107.0)
+    assert record.search(job).progress["worker-0"].rate == 5.0
+
+
+DAMAGED = [b"", b"\0" * 100, b"{}", b"[]", json.dumps({"patterns": {"acc": r"acc: (\d)"}, "tasks": []}).encode()]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_position_is_no_position(tmp_path: Path, content: bytes) -> None:
     job, patterns = World(workers=1).job, {"acc": r"acc: (\d)"}
-    record = Record(tmp_path, stores_matches=True)
+    record = Record(tmp_path)
     record.save(job)
     write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"acc: 1\n")])
-    assert record.metrics(job, patterns) == {"acc": "1"}
-    (record.run_folder(job.spec.id) / "metrics.json").write_bytes(content)
-    assert Record(tmp_path, stores_matches=True).metrics(job, patterns) == {"acc": "1"}
+    found = record.search(job, patterns)
+    assert found.metrics == {"acc": "1"}
+    (record.run_folder(job.spec.id) / "search.json").write_bytes(content)
+    assert Record(tmp_path).search(job, patterns) == found
 
 
 def test_a_progress_bar_without_newline_is_held_in_bounded_memory(tmp_path: Path) -> None:
@@ -223,7 +279,7 @@ def test_a_pattern_that_is_slow_in_many_tasks_is_tried_for_no_others_but_the_one
 
 def test_a_view_searches_nothing_after_its_deadline(scripted: Scripted) -> None:
     scripted.write("worker-0", "from worker-0")
-    assert scripted.record.metrics(scripted.job, {"acc": "a"}, -1.0) == {}
+    assert scripted.record.search(scripted.job, {"acc": "a"}, -1.0).metrics == {}
     assert scripted.tries == []
 
 

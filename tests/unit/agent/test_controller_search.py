@@ -1,0 +1,89 @@
+"""The controller's search in the output: when metrics change, at the end, during a move, and with a pattern that takes long."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.agent.test_until_metrics import decide, log, result_of, started
+from tests.unit.cases import plan
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.record import pattern_process
+from tfdeploy.agent.record.pattern_process import Matches
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.sync import RUN
+
+
+def test_other_metrics_do_not_change_the_run_and_are_searched_from_the_first_line(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {})
+    log(record, "worker-0", "step 7 auc: 0.8 accuracy: 0.9\n")
+    before = target.view(ViewRequest())
+    other = plan(workers=1, metrics={"auc": r"auc: (\S+)"}, until={"auc": ">= 0.7"}).run
+    target.submit_run(other)
+    after = target.view(ViewRequest())
+    assert (before.metrics, after.metrics) == ({"accuracy": "0.9"}, {"auc": "0.8"})
+    assert before.run_state is not None
+    assert before.run_state.spec.id == other.id
+    decide(target, launchers)
+    result = result_of(record)
+    assert result is not None
+    assert [(metric.metric, metric.step) for metric in result.reached] == [("auc", 7)]
+
+
+def test_what_a_task_prints_last_is_searched_before_its_record_is_listed(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {})
+    log(record, "worker-0", "accuracy: 0.9\n")
+    target.view(ViewRequest())
+    log(record, "worker-0", "accuracy: 0.95\n")
+    launchers["worker-0"].end_child(0, 2.0)
+    decide(target, launchers)
+    assert result_of(record) is not None
+    text = target.list_files([""]).text(f"runs/{record.runs()[0]}/search.json")
+    assert json.loads(text)["tasks"]["worker-0"]["values"]["accuracy"][:3] == ["worker-0", 1, "0.95"]
+
+
+def test_nothing_is_decided_in_a_run_that_is_not_submitted_here(tmp_path: Path) -> None:
+    """Its record has arrived from another place."""
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: 0.99\n")
+    run = record.current()
+    assert run is not None
+    run.has_arrived = True
+    record.save_other(run)
+    decide(Controller(Record(tmp_path)), launchers)
+    assert result_of(record) is None
+    decide(target, launchers)
+    assert result_of(record) is not None
+
+
+def test_a_pattern_that_takes_long_holds_neither_reports_nor_views(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: 0.5\n")
+    decide(target, launchers)
+    begun, end = threading.Event(), threading.Event()
+
+    def search(*_: Any) -> Matches:
+        begun.set()
+        assert end.wait(30.0)
+        return Matches({"accuracy": (0, "0.96")}, [])
+
+    monkeypatch.setattr(pattern_process.SHARED, "search", search)
+    log(record, "worker-0", "accuracy: 0.96\n")
+    searching = threading.Thread(target=target.decide_until)
+    searching.start()
+    try:
+        assert begun.wait(30.0)
+        assert target.sync(launchers["worker-0"].report()).action == RUN
+        run = target.snapshot()
+        assert run is not None
+        found = target.search(run, 0.01)
+        assert (found.metrics, found.is_at_end) == ({"accuracy": "0.5"}, False)
+    finally:
+        end.set()
+        searching.join()
+    decide(target, launchers)
+    assert result_of(record) is not None
