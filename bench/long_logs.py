@@ -11,7 +11,7 @@ from tests.components.many_launchers import RunningController, running_controlle
 from tfdeploy.agent.record.output import Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Encoder
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
-from tfdeploy.agent.transport.rpc import Client
+from tfdeploy.agent.wire.rpc import Client
 from tfdeploy.backends import controller_calls
 
 from .pairs import by_turns, log

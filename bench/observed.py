@@ -6,10 +6,10 @@ from pathlib import Path
 
 import psutil
 
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output import Reader
 from tfdeploy.agent.record.output_lines import PIPES
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.local.supervisor import marked
 from tfdeploy.report.events import result_text
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .component import tracebacks
+from .program import tracebacks
 
 if TYPE_CHECKING:
     from .args import (

@@ -82,7 +82,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
         **kwargs: Unpack[TensorFlowClusterArgs],
     ) -> None:
-        from .component.registration import prepared, refuse_misplaced, register
+        from .program.registration import prepared, refuse_misplaced, register
 
         refuse_misplaced(name, args, opts)
         prepared_cluster = prepared(TYPE, name, {**(args or {}), **kwargs}, opts)

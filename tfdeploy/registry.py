@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .agent.files import write_whole
-from .agent.json_data import JsonData
+from .agent.model.json_data import JsonData
+from .agent.system.files import write_whole
 from .backends.base import ClusterRef
 from .errors import SpecError
 from .paths import (

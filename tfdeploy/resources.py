@@ -117,7 +117,7 @@ class CleanupProvider(NamedProvider):
         registry.mark_destroyed(props["cluster"])
         entry = registry.stored(props["cluster"])
         if entry is None or entry.ended:  # else the run continues at another place
-            from . import code_archives
+            from .backends import code_archives
 
             code_archives.delete(props["cluster"])
 

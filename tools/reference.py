@@ -10,14 +10,14 @@ from inspect import getdoc
 from pathlib import Path
 from unittest import mock
 
-from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import ReachedMetric, RunResult
-from tfdeploy.agent.task_dump import PythonThread, TaskDump
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import ReachedMetric, RunResult
+from tfdeploy.agent.model.task_dump import PythonThread, TaskDump
 from tfdeploy.cli.command_table import ALL, EXIT_CODES, VERBS, Verb
 from tfdeploy.cli.parser import Parser, add_common_options, command_parser
 from tfdeploy.cluster import TensorFlowCluster
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
-from tfdeploy.provider import Package
+from tfdeploy.program.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, attributes, rows
 from tools import arguments
 from tools.documents import (

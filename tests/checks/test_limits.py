@@ -9,19 +9,19 @@ import pytest
 from tools.density import ROOT, measured
 
 LIMITS = {
-    "tfdeploy": 2096,
-    "tfdeploy/component": 1558,
+    "tfdeploy": 1864,
+    "tfdeploy/program": 1733,
     "tfdeploy/spec": 2171,
-    "tfdeploy/plan": 1801,
-    "tfdeploy/agent": 11353,
-    "tfdeploy/backends": 3372,
+    "tfdeploy/plan": 1802,
+    "tfdeploy/agent": 11362,
+    "tfdeploy/backends": 3424,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6871,
-    "tfdeploy/report": 4271,
+    "tfdeploy/backends/ec2": 6872,
+    "tfdeploy/report": 4272,
     "tfdeploy/cli": 6437,
-    "tests": 78517,
+    "tests": 78546,
     "bench": 4800,
     "docs": 6811,
     "tools": 12810,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48515, 321
+PACKAGE_LINES, PACKAGE_MODULES = 48522, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

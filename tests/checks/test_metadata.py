@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tfdeploy.provider import REPOSITORY
+from tfdeploy.program.provider import REPOSITORY
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -60,7 +60,7 @@ def test_the_schema_is_complete() -> None:
 
 def test_the_address_of_the_repository_is_in_one_place() -> None:
     listed = subprocess.run(["git", "grep", "-lF", REPOSITORY], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(listed.stdout.split()) == {"tfdeploy/provider.py", "package/schema.json"}
+    assert set(listed.stdout.split()) == {"tfdeploy/program/provider.py", "package/schema.json"}
     assert set(PROJECT.get("urls", {}).values()) <= {REPOSITORY}
 
 

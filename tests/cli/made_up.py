@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.unit.rows import machine_row, task_row
-from tfdeploy.agent import events
-from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import TASKS_SUCCEEDED, Ended, RunResult
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import TASKS_SUCCEEDED, Ended, RunResult
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
 from tfdeploy.report.html.document import Content
 from tfdeploy.report.report import Report

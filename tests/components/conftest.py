@@ -14,10 +14,10 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.components.processes import alive
 from tests.waiting import PATIENCE, until
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.paths import CLUSTERS, Places

@@ -14,9 +14,9 @@ import psutil
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.sync import Order
-from tfdeploy.agent.transport.rpc import CallError, Client, task_token
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.sync import Order
+from tfdeploy.agent.wire.rpc import CallError, Client, task_token
 from tfdeploy.backends.zipapp import compiled_application
 
 THREADS = 10

@@ -11,7 +11,7 @@ import psutil
 from tests.components.conftest import Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
-from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.agent.model.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.record.stored_artifact import CHANGED, LIMIT, OUTSIDE
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.outputs import ArtifactRow

@@ -9,7 +9,7 @@ import pytest
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.agent.run_state import STOP_REQUESTED
+from tfdeploy.agent.model.run_state import STOP_REQUESTED
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.supervisor import marked
 

@@ -15,7 +15,7 @@ from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, registry
 from tfdeploy.backends.local.paths import CLUSTERS
 from tfdeploy.cluster import TYPE
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
-from tfdeploy.provider import Package
+from tfdeploy.program.provider import Package
 from tfdeploy.report import update_wait
 from tfdeploy.report.report import Report
 from tfdeploy.report.update_wait import Watch, observed

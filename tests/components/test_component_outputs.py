@@ -131,7 +131,7 @@ def test_an_error_is_a_sentence_and_nothing_of_the_cluster_is_registered(
     args: dict[str, Any], sentence: str, preview: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
-    monkeypatch.setattr("tfdeploy.component.registration.register_identity", lambda name, *_: names.append(name))
+    monkeypatch.setattr("tfdeploy.program.registration.register_identity", lambda name, *_: names.append(name))
     said = refusal(lambda: declare(**{"workers": 1, **{key: make(CANARY) for key, make in args.items()}}), preview)
     assert said.startswith(sentence)
     assert names == []

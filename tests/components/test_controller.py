@@ -15,10 +15,10 @@ from tests.clusters import cluster_ref
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
 from tests.waiting import PATIENCE, until
-from tfdeploy.agent.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
+from tfdeploy.agent.model.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
 from tfdeploy.agent.record.output_lines import STDERR, Part, encode
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.transport.rpc import UNIX, Client
+from tfdeploy.agent.wire.rpc import UNIX, Client
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.record_copy import RecordCopy

@@ -8,7 +8,7 @@ from functools import partial
 
 from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.agent.events import ADDRESS_CHANGED, TASKS_CHANGED
+from tfdeploy.agent.model.events import ADDRESS_CHANGED, TASKS_CHANGED
 
 COUNTS = """
 import os, socket, socketserver, threading, time

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from tests.components.conftest import WAITS, Standing
-from tfdeploy.agent import events
+from tfdeploy.agent.model import events
 
 COUNTS_AND_FAILS = """
 import os, signal, sys

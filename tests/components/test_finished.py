@@ -9,7 +9,7 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import until
-from tfdeploy.agent.events import LAUNCHER_LOST
+from tfdeploy.agent.model.events import LAUNCHER_LOST
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.errors import SpecError
 

@@ -9,7 +9,7 @@ from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
-from tfdeploy.agent.events import TASK_INTERRUPTED
+from tfdeploy.agent.model.events import TASK_INTERRUPTED
 
 SAYS_IT_IS_DONE = """
 import signal, sys

@@ -10,8 +10,8 @@ from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.unit.report.test_run_history import stored
 from tests.waiting import until
-from tfdeploy.agent import events
-from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.local import supervisor
 from tfdeploy.backends.local.backend import BACKEND

@@ -14,13 +14,13 @@ from tests.components.launching import launching
 from tests.components.processes import alive
 from tests.unit.simulation import BEGIN, Launcher
 from tests.waiting import until
-from tfdeploy.agent import sync
 from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS
-from tfdeploy.agent.run_spec import RestartPolicy
-from tfdeploy.agent.settings import TaskSettings
-from tfdeploy.agent.sync import END, NOTHING, WAIT, LauncherReport, Order
-from tfdeploy.agent.task_command import TaskAddress
+from tfdeploy.agent.model import sync
+from tfdeploy.agent.model.run_spec import RestartPolicy
+from tfdeploy.agent.model.settings import TaskSettings
+from tfdeploy.agent.model.sync import END, NOTHING, WAIT, LauncherReport, Order
+from tfdeploy.agent.model.task_command import TaskAddress
 
 WAITS_FOR = """
 import os, pathlib, time

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.components.many_launchers import launchers_of, running_controller
 from tests.waiting import until
-from tfdeploy.agent.transport.rpc import Client
+from tfdeploy.agent.wire.rpc import Client
 
 TASKS = 300
 

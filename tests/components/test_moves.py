@@ -9,11 +9,11 @@ import pytest
 from tests.components.conftest import TOKEN, Standing
 from tests.components.test_artifacts import SAVES
 from tests.waiting import until
-from tfdeploy.agent import events
-from tfdeploy.agent.record.artifact_restore import restore
+from tfdeploy.agent.launch.artifact_restore import restore
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_state import MOVED, STOPPED
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import MOVED, STOPPED
-from tfdeploy.agent.transport.rpc import UNIX, Client
+from tfdeploy.agent.wire.rpc import UNIX, Client
 from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.lost_record import list_record

@@ -7,7 +7,7 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.agent.events import SETTINGS_CHANGED, TASK_STARTED
+from tfdeploy.agent.model.events import SETTINGS_CHANGED, TASK_STARTED
 from tfdeploy.backends.local.backend import BACKEND
 
 SHOWS_WORKERS = """

@@ -5,7 +5,7 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
-from tfdeploy.agent.events import REPLACE_REQUESTED, RESTART_REQUESTED
+from tfdeploy.agent.model.events import REPLACE_REQUESTED, RESTART_REQUESTED
 from tfdeploy.backends.backend import access
 from tfdeploy.errors import BackendError, NotFound
 

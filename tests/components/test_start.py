@@ -1,7 +1,7 @@
 """The start barrier: nobody trains before everybody has come."""
 
 from tests.components.conftest import WAITS, Standing
-from tfdeploy.agent.events import BARRIER_PASSED
+from tfdeploy.agent.model.events import BARRIER_PASSED
 
 
 def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:

@@ -12,7 +12,7 @@ from tests.components.conftest import Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
 from tfdeploy import agent, registry
-from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED
+from tfdeploy.agent.model.events import STEPS_CONTINUED, STEPS_STOPPED
 from tfdeploy.backends import zipapp
 
 PAIR = """

@@ -6,7 +6,7 @@ from tests.components.conftest import Standing
 from tests.components.processes import alive
 from tests.components.test_artifacts import files, until_uploaded
 from tests.waiting import until
-from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult
+from tfdeploy.agent.model.run_state import BUDGET, UNTIL, ReachedMetric, RunResult
 
 TRAINS = """
 import os, pathlib, signal, sys

@@ -17,9 +17,9 @@ from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.model.task_dump import TaskDump
 from tfdeploy.agent.record.output import Log
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT, printed
-from tfdeploy.agent.task_dump import TaskDump
 
 TOLD = """\
 import json, os, pathlib, socket, sys, time

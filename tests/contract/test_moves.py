@@ -21,7 +21,7 @@ from tests.integration.moving import (
     continued_at,
 )
 from tests.kubernetes.rights import least_rights
-from tfdeploy.agent import events
+from tfdeploy.agent.model import events
 
 
 @pytest.fixture(params=["toy", "docker", "kubernetes"])

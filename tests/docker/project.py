@@ -8,8 +8,8 @@ from typing import Any
 from tests.engine.cli import DockerFailed, docker
 from tests.integration.conftest import Call, Project, imported
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.labels import ID_LABEL, service_name, user_volume_labels

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.docker.project import DockerProject
 from tests.verbs import ECHO, Verbs, talk
 from tests.waiting import until
-from tfdeploy.agent.events import RESTART_REQUESTED, TASK_INTERRUPTED
+from tfdeploy.agent.model.events import RESTART_REQUESTED, TASK_INTERRUPTED
 
 LIVES = f"""\
 import pathlib

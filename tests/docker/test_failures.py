@@ -6,7 +6,7 @@ import pytest
 
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
-from tfdeploy.agent.events import LAUNCHER_LOST, RECORD_RESTORED, TASK_INTERRUPTED, TASK_RESTARTING
+from tfdeploy.agent.model.events import LAUNCHER_LOST, RECORD_RESTORED, TASK_INTERRUPTED, TASK_RESTARTING
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.labels import RECORD_VOLUME, volume_name

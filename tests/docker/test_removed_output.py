@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.docker.project import DockerProject
 from tests.verbs import Verbs
 from tests.waiting import until
-from tfdeploy.agent.files import sha256_of
+from tfdeploy.agent.system.files import sha256_of
 from tfdeploy.backends.container_layout import RECORD_FOLDER
 from tfdeploy.backends.record_copy import record_archive
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.docker.project import GATED, DockerProject
-from tfdeploy.agent.events import TASK_INTERRUPTED, TASK_STARTED
+from tfdeploy.agent.model.events import TASK_INTERRUPTED, TASK_STARTED
 
 JOB = (
     'command=["python", "train.py"], code="code", workers=2, wait="0", secrets={"KEY": "x"}, '

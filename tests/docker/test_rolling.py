@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.docker.project import GATED, DockerProject
 from tests.engine.cli import LABEL
-from tfdeploy.agent.events import TASK_INTERRUPTED, TASK_STARTED
+from tfdeploy.agent.model.events import TASK_INTERRUPTED, TASK_STARTED
 
 JOB = (
     'command=["python", "train.py"], code="code", workers=3, wait="0", restart={"on": ["any"], "maximum": 100}, '

@@ -15,7 +15,7 @@ from tests.engine import nested as machines
 from tests.engine.cli import docker
 from tests.engine.nested import Nested
 from tests.waiting import until
-from tfdeploy.agent.events import TASK_STARTED
+from tfdeploy.agent.model.events import TASK_STARTED
 
 SPREAD = (
     'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", container={"placement": ["hostname:UNIQUE"]}, '

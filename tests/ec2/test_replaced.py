@@ -14,9 +14,9 @@ from tests.integration.conftest import Project
 from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous, continued_at
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import BUDGET, MOVED, STOPPED
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record.record_files import RecordList
-from tfdeploy.agent.run_state import BUDGET, MOVED, STOPPED
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.record_bucket import MANIFEST

@@ -80,7 +80,7 @@ PLUGINS = (
 
 def imported(backend: str, *parts: str) -> tuple[str, ...]:
     """The modules that import what an update with this backend does; `parts` are modules of the backend."""
-    of_all = ("tfdeploy.component.registration", "tfdeploy.report.update_wait")
+    of_all = ("tfdeploy.program.registration", "tfdeploy.report.update_wait")
     return (*of_all, *(f"tfdeploy.backends.{backend}.{part}" for part in ("backend", "planner", *parts)))
 
 

@@ -9,8 +9,8 @@ from tests.integration.conftest import PROGRAM, Call, Project
 from tests.toy_backend.project import toys
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState
 
 TRAINS = """\
 import os, pathlib, sys, time

@@ -12,7 +12,7 @@ from tests.toy_backend.backend import BACKEND as TOY
 from tests.toy_backend.backend import BROKEN, discover
 from tests.verbs import Verbs
 from tests.waiting import until
-from tfdeploy.agent.run_state import STOP_REQUESTED, STOPPED
+from tfdeploy.agent.model.run_state import STOP_REQUESTED, STOPPED
 
 ACCURACY = {"accuracy": r"MNIST accuracy: (\S+)"}
 

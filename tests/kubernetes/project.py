@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.integration.conftest import Call, Project, imported
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import ViewRequest
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.backend import BACKEND

@@ -16,9 +16,9 @@ from tests.http_server import serving
 from tests.integration.conftest import ROOT
 from tests.programs.program import Program
 from tests.waiting import until
-from tfdeploy.agent.events import TASK_STARTED
+from tfdeploy.agent.model.events import TASK_STARTED
+from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec
 
 TASKS = ("ps-0", "worker-0", "worker-1")
 JOB = ROOT / "programs/dcos_mnist/service/mnist.py"

@@ -13,8 +13,8 @@ import pytest
 
 from tests.programs.program import Program
 from tests.waiting import until
+from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec
 
 SHARDS = ("data-00000-of-00002", "data-00001-of-00002")
 STEPS = 300

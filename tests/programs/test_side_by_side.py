@@ -10,8 +10,8 @@ import pytest
 from tests.integration.conftest import Project
 from tests.programs.program import Program
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import TaskState
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import TaskState
 
 ENDLESS = "100000000"
 

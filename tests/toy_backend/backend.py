@@ -17,11 +17,11 @@ import psutil
 import pulumi
 
 from tests.toy_backend.processes import Group
-from tfdeploy.agent.files import write_whole
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.task_dump import TaskDump
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.task_dump import TaskDump
-from tfdeploy.agent.transport.rpc import UNIX, CallError, Client, task_token
+from tfdeploy.agent.system.files import write_whole
+from tfdeploy.agent.wire.rpc import UNIX, CallError, Client, task_token
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.backend import Backend
 from tfdeploy.backends.base import (

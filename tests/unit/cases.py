@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tfdeploy.agent import task_command
 from tfdeploy.agent.launch import task_environment
+from tfdeploy.agent.model import task_command
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan
-from tfdeploy.agent import sync
 from tfdeploy.agent.control import controller_absence, elastic, reconcile, until_metrics
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model import sync
+from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.restart_delay import restart_delay
+from tfdeploy.agent.model.run_state import FINAL, Ended, RunState
+from tfdeploy.agent.model.sync import LauncherReport, Order
+from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.metric_values import LoggedValue
-from tfdeploy.agent.run_state import FINAL, Ended, RunState
-from tfdeploy.agent.sync import LauncherReport, Order
-from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.report.events import result_text, task_detail
 
 BEGIN = 1_000.0

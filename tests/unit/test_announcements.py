@@ -11,8 +11,8 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import spec
 from tests.waiting import PATIENCE
-from tfdeploy.component import announcements
-from tfdeploy.component.declaration import Declaration
+from tfdeploy.program import announcements
+from tfdeploy.program.declaration import Declaration
 from tfdeploy.report import live_display
 from tfdeploy.report.live_display import LiveDisplay
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy.cli.commands.options import _rows
-from tfdeploy.provider import Package, _python_name
+from tfdeploy.program.provider import Package, _python_name
 from tfdeploy.spec.arg_docs import CLASSES, described
 from tools.reference import reference
 

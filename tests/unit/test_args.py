@@ -9,8 +9,8 @@ import pytest
 from pulumi.runtime import set_all_config
 
 from tfdeploy.args import TensorFlowClusterArgs
-from tfdeploy.component.config import resolved, shown
 from tfdeploy.errors import SpecError
+from tfdeploy.program.config import resolved, shown
 from tfdeploy.spec.cluster import cluster_spec
 from tfdeploy.spec.environment import SecretText
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import cluster_ref
-from tfdeploy import code_archives
+from tfdeploy.backends import code_archives
 
 
 @pytest.fixture(autouse=True)

@@ -19,13 +19,13 @@ def named(modules: set[str], packages: Sequence[str]) -> list[str]:
 
 
 def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
-    names = {"args", "cluster", "outputs", "component", "component.tracebacks"}
+    names = {"args", "cluster", "outputs", "program", "program.tracebacks"}
     modules = loaded("from tfdeploy import TensorFlowCluster")
     assert named(modules, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
 
 
 def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
-    modules = loaded("import tfdeploy.component.registration") - loaded("import pulumi")
+    modules = loaded("import tfdeploy.program.registration") - loaded("import pulumi")
     heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
     backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.move_record"]
     reports = [
@@ -83,14 +83,14 @@ LOADED = [
     (
         "import os\nos.chdir('/')" + COMMAND.format('logs", "--stack", "dev", "--since", "5m", "worker-0'),
         ("pulumi", "rich", "pydantic"),
-        64,
+        65,
     ),
     (
         "from tfdeploy.cli.commands import status, logs, ls; import tfdeploy.backends.local.task_runner",
         (
             *SLOW,
-            "tfdeploy.agent.sync",
-            "tfdeploy.agent.settings",
+            "tfdeploy.agent.model.sync",
+            "tfdeploy.agent.model.settings",
             "tfdeploy.agent.record.artifacts",
             "tfdeploy.agent.record.search",
             "tfdeploy.backends.planning",

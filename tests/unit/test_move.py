@@ -8,7 +8,7 @@ import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
 from tests.unit.cases import inventory, plan, spec
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model.run_state import (
     FAILED,
     MOVED,
     STOP_REQUESTED,
@@ -18,11 +18,11 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.component import move as moves
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster, StoredPlace
 from tfdeploy.plan.inventory import PlaceRef
 from tfdeploy.plan.plan import make_plan
+from tfdeploy.program import move as moves
 
 HERE: PlaceRef = {"id": "m1", "name": "laptop"}
 LOCAL = StoredPlace("mnist", cluster_ref("local", "/home"), HERE, "token", frozenset({"run"}))

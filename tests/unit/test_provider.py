@@ -9,7 +9,7 @@ import pytest
 from pulumi.errors import InputPropertyError
 
 from tfdeploy.cluster import TYPE
-from tfdeploy.provider import Package
+from tfdeploy.program.provider import Package
 
 PACKAGE = Package()
 CLUSTER = PACKAGE._component_defs["TensorFlowCluster"]

@@ -10,8 +10,8 @@ import pytest
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
 from tfdeploy import registry
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.paths import write_private
 from tfdeploy.errors import SpecError

@@ -9,11 +9,10 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.simulation import World
-from tfdeploy import code_archives
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.backends import controller_calls
-from tfdeploy.component import shipped_code
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.backends import code_archives, controller_calls
 from tfdeploy.errors import BackendError
+from tfdeploy.program import shipped_code
 
 CLUSTER = cluster_ref()
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tfdeploy.cluster import TYPE
-from tfdeploy.component import stored_resources
-from tfdeploy.component.stored_resources import StoredResource, find_resources
+from tfdeploy.program import stored_resources
+from tfdeploy.program.stored_resources import StoredResource, find_resources
 
 TASK = "pulumi-python:dynamic/tfdeploy:Task"
 

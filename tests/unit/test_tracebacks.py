@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.component import tracebacks
 from tfdeploy.errors import BackendError, file_error
+from tfdeploy.program import tracebacks
 
 PLUGIN = """
 import ast, importlib.util, sys, traceback

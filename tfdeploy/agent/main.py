@@ -75,6 +75,6 @@ def _run_for_user(verb: str, rest: "list[str]") -> int:
         from .launch.archive import archive_to_stdout
 
         return archive_to_stdout(Path(rest[0]), *rest[1:])
-    from .transport.tcp_relay import relay
+    from .wire.tcp_relay import relay
 
     return relay(*rest)

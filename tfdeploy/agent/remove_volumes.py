@@ -5,8 +5,8 @@ import sys
 from typing import Any, Dict, List, Tuple
 from urllib.parse import quote
 
-from .polling import wait_until
-from .transport.rpc import UNIX, HttpConnection
+from .system.polling import wait_until
+from .wire.rpc import UNIX, HttpConnection
 
 _SOCKET = "/var/run/docker.sock"
 _CALL_SECONDS = 30.0

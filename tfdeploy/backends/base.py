@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedD
 from ..units import text_of_size
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
+    from ..agent.model.settings import Limits
+    from ..agent.model.task_dump import TaskDump
     from ..agent.record.record import RecordView, ViewRequest
-    from ..agent.settings import Limits
-    from ..agent.task_dump import TaskDump
     from ..outputs import CostSummary
     from ..plan.inventory import PlaceRef
     from .connection import Connect, Connection
@@ -93,7 +93,7 @@ class TaskProps(TypedDict):
 
 def limits_of(props: TaskProps) -> "Limits":
     """What the task may use."""
-    from ..agent.settings import Limits
+    from ..agent.model.settings import Limits
 
     return Limits.from_dict(props["limits"])
 

@@ -24,7 +24,7 @@ from .terminal import CommandStream, attach, terminal_size_env
 from .terminal import is_terminal as has_terminal
 
 if TYPE_CHECKING:
-    from ..agent.task_dump import TaskDump
+    from ..agent.model.task_dump import TaskDump
 
 Runner = TypeVar("Runner", bound=ContainerRunner[Any])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ..agent.model.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ..errors import SpecError
 
 SECRETS_FOLDER = "/run/tfdeploy/secrets"

@@ -7,10 +7,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from ..agent.model.run_spec import RunSpec
+from ..agent.model.run_state import FINAL, RUNNING, UNKNOWN, RunState, TaskState
 from ..agent.record.record import ViewRequest
-from ..agent.run_spec import RunSpec
-from ..agent.run_state import FINAL, RUNNING, UNKNOWN, RunState, TaskState
-from ..agent.transport.rpc import CallError, Client
+from ..agent.wire.rpc import CallError, Client
 from ..errors import BackendError, SpecError, Unreachable
 from ..spec.jobs import job_rank
 from . import controller_calls, lost_record

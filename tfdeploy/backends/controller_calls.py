@@ -8,18 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..agent.polling import wait_until
+from ..agent.model.run_spec import RunSpec
+from ..agent.model.run_state import FINAL, TaskState
 from ..agent.record.record import PROTOCOL, RecordView, ViewRequest
-from ..agent.run_spec import RunSpec
-from ..agent.run_state import FINAL, TaskState
-from ..agent.transport.rpc import CallError
-from ..component.plugin_exit import is_cancelled
+from ..agent.system.polling import wait_until
+from ..agent.wire.rpc import CallError
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
+from ..program.plugin_exit import is_cancelled
 from .base import RunProps
 
 if TYPE_CHECKING:
-    from ..agent.task_dump import TaskDump
+    from ..agent.model.task_dump import TaskDump
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
@@ -209,7 +209,7 @@ def take_dumps(controller: ControllerApi, name: str, hostnames: Collection[str])
     Raises:
         BackendError: the controller does not respond, or is older than this call.
     """
-    from ..agent.task_dump import TaskDump  # one command asks for it
+    from ..agent.model.task_dump import TaskDump  # one command asks for it
 
     dumps: dict[str, TaskDump] = {}
     try:
@@ -253,7 +253,7 @@ def _archive(props: RunProps) -> bytes:
     Raises:
         BackendError: the folder has other code now.
     """
-    from .. import code_archives  # the command ships nothing
+    from . import code_archives  # the command ships nothing
 
     stored = code_archives.load(props["cluster"], props["run"]["code"])
     if stored is not None:

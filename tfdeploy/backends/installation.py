@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..agent.files import write_whole
+from ..agent.system.files import write_whole
 from ..errors import BackendError
 from ..paths import cluster_folder, make_private, state_folder
 from ..units import text_of_seconds

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..agent.control import reconcile
-from ..agent.files import sha256_of
 from ..agent.launch.program import Program
+from ..agent.model.run_state import RunState
+from ..agent.model.sync import LauncherReport
 from ..agent.record.artifact_manifest import MANIFEST, load_manifest
 from ..agent.record.output import DIFFERS, Log
 from ..agent.record.record import Record
 from ..agent.record.record_files import Range, RecordList, list_files, read_ranges, small_file
 from ..agent.record.replica import pack
-from ..agent.run_state import RunState
-from ..agent.sync import LauncherReport
-from ..agent.transport.rpc import CallError
+from ..agent.system.files import sha256_of
+from ..agent.wire.rpc import CallError
 from ..errors import BackendError
 from ..units import moment
 from . import controller_calls

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ..agent.control.artifact_uploads import has_uploads
-from ..agent.json_data import JsonData
+from ..agent.model.json_data import JsonData
+from ..agent.model.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
 from ..agent.record.artifacts import RESUMABLE
 from ..agent.record.record import Record
@@ -27,7 +28,6 @@ from ..agent.record.stored_artifact import (
     RUN_LIMIT,
     LeftOut,
 )
-from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..errors import BackendError, SpecError
 from ..units import text_of_size
 from .base import ClusterRef, RunProps

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..agent.control.move import arrive
+from ..agent.model.run_state import MOVED, RunState, continues
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.record import ViewRequest
-from ..agent.run_state import MOVED, RunState, continues
-from ..agent.transport.rpc import CallError
+from ..agent.wire.rpc import CallError
 from ..errors import BackendError, SpecError
 from . import controller_calls
 from .backend import load

@@ -10,7 +10,7 @@ from .base import ClusterRef, ObservedMachines, Retain
 if TYPE_CHECKING:  # a backend is loaded by the command too, which needs neither spec nor plan
     import pulumi
 
-    from ..agent.json_data import JsonData
+    from ..agent.model.json_data import JsonData
     from ..plan.inventory import Inventory
     from ..plan.plan import Change, Plan
     from ..plan.retained_data import RetainedData

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from ..agent.model.run_state import RunState
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.record import PROTOCOL, Record, RecordView, ViewRequest, current_run
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, read_all, unpack
-from ..agent.run_state import RunState
 from ..agent.system.locks import IsLocked, locked
-from ..agent.transport.rpc import CallError
+from ..agent.wire.rpc import CallError
 from ..errors import DISK_FULL, BackendError, Forbidden, Unreachable, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..agent.control.end_policy import end_of_time, may_finish
-from ..agent.polling import wait_until
-from ..agent.run_state import FINAL, RUNNING, RunState
-from ..component.plugin_exit import is_cancelled
+from ..agent.model.run_state import FINAL, RUNNING, RunState
+from ..agent.system.polling import wait_until
 from ..errors import BackendError, NotStarted
+from ..program.plugin_exit import is_cancelled
 from .base import EngineTask
 
 _START_TIMEOUT = 60.0

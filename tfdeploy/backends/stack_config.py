@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import Config, ConfigureRequest, DiffResult, ResourceProvider
 
-from ..component.plugin_exit import follow_engine
-from ..component.tracebacks import is_plugin
+from ..program.plugin_exit import follow_engine
+from ..program.tracebacks import is_plugin
 from .base import same_cluster
 
 _of_provider: list[Config] = []

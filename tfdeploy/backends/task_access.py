@@ -4,8 +4,8 @@ from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 
 from ..agent.control.elastic import is_left_out
-from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
-from ..agent.transport.rpc import CallError
+from ..agent.model.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
+from ..agent.wire.rpc import CallError
 from ..errors import BackendError, NotFound
 from . import controller_calls
 from .base import ClusterRef

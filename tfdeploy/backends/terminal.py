@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from ..agent.polling import wait_until
+from ..agent.system.polling import wait_until
 
 STDOUT, STDERR = 1, 2
 _CHUNK = 1 << 16

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import registry
-from ..agent.events import Event
+from ..agent.model.events import Event
+from ..agent.model.run_state import RunState
 from ..agent.record.output import Reader
 from ..agent.record.output_lines import PIPES, Line
 from ..agent.record.record import Record, ViewRequest
-from ..agent.run_state import RunState
 from ..backends.backend import load
 from ..backends.base import GONE, ObservedMachines, ObservedState
 from ..errors import NotFound

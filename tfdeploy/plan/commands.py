@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..agent import task_command
-from ..agent.run_spec import RunSpec
+from ..agent.model import task_command
+from ..agent.model.run_spec import RunSpec
 
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash")
 _OF_ONE_TEXT = ("su", "runuser", "script", "sg", "flock")

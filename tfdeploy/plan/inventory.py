@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from ..agent.run_state import RunState
+from ..agent.model.run_state import RunState
 from ..outputs import CostSummary
 from .scheduler import Machine
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..agent import task_command
 from ..agent.control import elastic
-from ..agent.control.end_policy import deciding_tasks, is_worker
-from ..agent.json_data import JsonData
-from ..agent.run_spec import RunSpec
-from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
-from ..agent.settings import Limits
+from ..agent.control.end_policy import is_worker
+from ..agent.model import task_command
+from ..agent.model.deciding import deciding_tasks
+from ..agent.model.json_data import JsonData
+from ..agent.model.run_spec import RunSpec
+from ..agent.model.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
+from ..agent.model.settings import Limits
 from ..errors import PlacementError, SpecError
 from ..outputs import CostSummary
 from ..spec.backends import BACKENDS

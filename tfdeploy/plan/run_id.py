@@ -3,8 +3,8 @@
 import hashlib
 import json
 
-from ..agent import task_command
-from ..agent.run_spec import RunSpec
+from ..agent.model import task_command
+from ..agent.model.run_spec import RunSpec
 from ..spec.cluster import ClusterSpec
 from ..spec.unknown_values import Unknown, is_known
 from .inventory import Inventory

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..agent import run_state as states
+from ..agent.model import run_state as states
+from ..agent.model.run_state import RunState
 from ..agent.record.terminal_text import plain
-from ..agent.run_state import RunState
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment
 from .events import exit_text, restart_text, task_detail

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..agent import events
-from ..agent import run_state as states
-from ..agent.events import Event
+from ..agent.model import events
+from ..agent.model import run_state as states
+from ..agent.model.events import Event
+from ..agent.model.run_state import Ended, ReachedMetric, RunResult, TaskState
 from ..agent.record import stored_artifact as artifacts
-from ..agent.run_state import Ended, ReachedMetric, RunResult, TaskState
 from ..units import dollars, moment, named, text_of_number, text_of_seconds, text_of_size
 
 _NAMED = 3

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..agent.json_data import JsonData
+from ..agent.model.json_data import JsonData
 from ..outputs import CostSummary
 
 if TYPE_CHECKING:  # the registry needs this module, and the command the registry
-    from ..agent.run_state import RunState
+    from ..agent.model.run_state import RunState
     from ..plan.plan import Plan
     from ..spec.cluster import ClusterSpec
 

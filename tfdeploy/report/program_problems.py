@@ -8,12 +8,10 @@ from functools import cache
 from typing import NamedTuple
 
 from ..agent.control.elastic import is_left_out, optional_workers
-from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker, may_fail
-from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
-from ..agent.record.metric_values import number_in
-from ..agent.record.record import StoredLine
-from ..agent.record.terminal_text import shown_text
-from ..agent.run_state import (
+from ..agent.control.end_policy import end_of_time, is_worker, may_fail
+from ..agent.model.deciding import WORKER_0, deciding_tasks
+from ..agent.model.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
+from ..agent.model.run_state import (
     DEAD,
     EVALUATOR,
     FINAL,
@@ -26,6 +24,9 @@ from ..agent.run_state import (
     RunState,
     TaskState,
 )
+from ..agent.record.metric_values import number_in
+from ..agent.record.record import StoredLine
+from ..agent.record.terminal_text import shown_text
 from ..backends.base import ObservedState
 from ..units import named
 from .events import exit_text

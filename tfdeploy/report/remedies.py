@@ -4,8 +4,8 @@ the words of `tfdeploy run`. Pure."""
 import re
 from collections.abc import Sequence
 
-from ..agent.run_state import TaskState
-from ..agent.task_command import FLAGS
+from ..agent.model.run_state import TaskState
+from ..agent.model.task_command import FLAGS
 
 _PORT = "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`."
 _IMAGE = (

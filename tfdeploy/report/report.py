@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..agent import run_state as states
 from ..agent.control.end_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.control.start_barrier import tasks_not_ready
+from ..agent.model import run_state as states
+from ..agent.model.run_state import RunState, TaskState
+from ..agent.model.task_command import shown_command
 from ..agent.record.metric_values import number_in
 from ..agent.record.progress import Progress
 from ..agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.terminal_text import shown_text
-from ..agent.run_state import RunState, TaskState
-from ..agent.task_command import shown_command
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds

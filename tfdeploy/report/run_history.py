@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..agent.control.elastic import optional_workers
+from ..agent.model.run_spec import RunSpec
+from ..agent.model.run_state import TENSORBOARD, RunState
+from ..agent.model.task_command import shown_command
 from ..agent.record.stored_artifact import CHECKPOINT, StoredArtifact
-from ..agent.run_spec import RunSpec
-from ..agent.run_state import TENSORBOARD, RunState
-from ..agent.task_command import shown_command
 from ..units import moment, text_of_number, text_of_seconds
 from .events import result_text
 from .report import metric_text, metric_value, run_end

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..agent.model.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..agent.record.progress import Progress
-from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
 from ..units import dollars, named, text_of_size, wrapped
 from .program_problems import RECORD

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..agent import run_state as states
+from ..agent.model import run_state as states
 from ..agent.record.terminal_text import RESET, safe
 from ..outputs import MachineRow, TaskRow
 from ..spec.backends import is_this_computer

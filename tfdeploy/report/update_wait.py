@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pulumi
 
-from ..agent.polling import pause_after
+from ..agent.model.run_state import FAILED, RUNNING, STOPPED, SUCCEEDED, TENSORBOARD, UNKNOWN
 from ..agent.record.progress import Progress
 from ..agent.record.record import RecordFormatError, ViewRequest
 from ..agent.record.stored_artifact import CHECKPOINT
-from ..agent.run_state import FAILED, RUNNING, STOPPED, SUCCEEDED, TENSORBOARD, UNKNOWN
+from ..agent.system.polling import pause_after
 from ..backends.backend import Backend
 from ..backends.base import ClusterRef
 from ..errors import BackendError

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..agent.control.end_policy import ALL_WORKERS, CHIEF, WORKER_0
 from ..agent.control.until_metrics import COMPARISONS
-from ..agent.json_data import JsonData
-from ..agent.record.artifacts import DEFAULT_PATTERNS
+from ..agent.model.deciding import ALL_WORKERS, CHIEF, WORKER_0
+from ..agent.model.json_data import JsonData
+from ..agent.model.run_spec import DEFAULT_PATTERNS
+from ..agent.model.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
+from ..agent.model.task_command import ALWAYS, AUTO, NEVER
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
-from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
-from ..agent.task_command import ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
 from .arg_reader import ArgReader, refuse_deep
 from .argument import (

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..agent.settings import SECRET_VARIABLE
+from ..agent.model.settings import SECRET_VARIABLE
 from .arg_reader import ArgReader, not_encodable
 from .unknown_values import Unknown, is_known
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..agent.control.end_policy import ALL_WORKERS
-from ..agent.json_data import JsonData
-from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
-from ..agent.settings import Limits
-from ..agent.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
+from ..agent.model.deciding import ALL_WORKERS
+from ..agent.model.json_data import JsonData
+from ..agent.model.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
+from ..agent.model.settings import Limits
+from ..agent.model.task_command import AGENT, DATA_DISPATCHER, DATA_WORKER
 from .arg_reader import ArgReader
 from .argument import (
     MAPPING,

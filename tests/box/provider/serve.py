@@ -6,7 +6,7 @@ import sys
 from pulumi.provider.experimental.server import main
 
 from tests.box.provider.provider import StandIn
-from tfdeploy.component.plugin_exit import follow_engine
+from tfdeploy.program.plugin_exit import follow_engine
 
 VERSION = importlib.metadata.version("pulumi-aws")
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import AllowedCall, _routes_of_users
 from tfdeploy.agent.control.record_import import ImportRequest
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -22,7 +23,6 @@ from tfdeploy.agent.record.artifact_manifest import (
 )
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.lost_record import give_record
 
 SPEC = plan(workers=1).run

@@ -13,7 +13,7 @@ from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import Server
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.transport.rpc import Client
+from tfdeploy.agent.wire.rpc import Client
 
 TOKEN = "0123456789abcdef" * 2
 """As long as a real one."""

@@ -10,6 +10,7 @@ import pytest
 
 from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.launch.artifact_sender import ArtifactSender, Interrupted
+from tfdeploy.agent.model.sync import UploadRequest
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.stored_artifact import (
@@ -21,7 +22,6 @@ from tfdeploy.agent.record.stored_artifact import (
     WRONG_HASH,
     LeftOut,
 )
-from tfdeploy.agent.sync import UploadRequest
 
 RUN = "0123456789ab"
 

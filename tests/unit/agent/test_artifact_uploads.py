@@ -9,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.agent.uploading import NOW, Cluster, spec, upload
-from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.upload_calls import UploadRefused
-from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
-from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
-from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.run_spec import RestartPolicy, RunJob
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model import sync
+from tfdeploy.agent.model.events import ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS, RestartPolicy, RunJob
+from tfdeploy.agent.model.run_state import (
     UPLOAD_GIVEN_UP,
     UPLOAD_LOST,
     UPLOAD_WAITS,
@@ -28,7 +26,8 @@ from tfdeploy.agent.run_state import (
     MachineUpload,
     RunState,
 )
-from tfdeploy.agent.sync import EXITED, LauncherReport, Order
+from tfdeploy.agent.model.sync import EXITED, LauncherReport, Order
+from tfdeploy.agent.record.record import Record, ViewRequest
 
 
 def test_the_task_that_ends_last_on_a_machine_uploads() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfdeploy.agent.launch import artifact_sender
+from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.record import stored_artifact
 from tfdeploy.agent.record.artifacts import (
-    DEFAULT_PATTERNS,
     Artifact,
     ArtifactFile,
     FileInfo,

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 

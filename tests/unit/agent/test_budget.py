@@ -13,9 +13,9 @@ from tfdeploy.agent.control import move, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.run_state import BUDGET, RunResult
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import BUDGET, RunResult
 
 HOUR = 3600.0
 

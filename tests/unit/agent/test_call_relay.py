@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from tfdeploy.agent.transport.call_relay import TOKEN_MARK
+from tfdeploy.agent.wire.call_relay import TOKEN_MARK
 from tfdeploy.backends.docker.engine.controller_client import relay_command
 
 MUCH = b"0123456789" * 200_000

@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
-from tfdeploy.agent.events import OUTPUT_APART
 from tfdeploy.agent.launch.launcher import Launcher
+from tfdeploy.agent.model.events import OUTPUT_APART
+from tfdeploy.agent.model.settings import TaskSettings
+from tfdeploy.agent.model.sync import PREPARE, LauncherReport
 from tfdeploy.agent.record.output import DIFFERS, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
-from tfdeploy.agent.settings import TaskSettings
-from tfdeploy.agent.sync import PREPARE, LauncherReport
-from tfdeploy.agent.transport.rpc import CallError, CallObsolete, task_token
+from tfdeploy.agent.wire.rpc import CallError, CallObsolete, task_token
 
 __all__ = ["served"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.uploading import NOW, SHA256, Cluster, spec, upload
-from tfdeploy.agent import sync
 from tfdeploy.agent.control import artifact_uploads
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.upload_calls import UploadRefused
-from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
-from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
+from tfdeploy.agent.model import sync
+from tfdeploy.agent.model.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
+from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.run_state import RunState
 
 UPLOADS = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 300.0)
 

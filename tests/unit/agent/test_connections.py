@@ -10,7 +10,7 @@ import pytest
 from tests.unit.agent.served import REPORT, TOKEN, Served, served
 from tests.waiting import until
 from tfdeploy.agent.control import controller_server
-from tfdeploy.agent.transport.rpc import TOKEN_HEADER, task_token
+from tfdeploy.agent.wire.rpc import TOKEN_HEADER, task_token
 
 __all__ = ["served"]
 

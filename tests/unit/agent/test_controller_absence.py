@@ -10,21 +10,28 @@ import pytest
 from tests.unit.agent.test_reconcile import ANY, world
 from tests.unit.cases import plan
 from tests.unit.simulation import BEGIN, Launcher, World
-from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_absence import HEAR_SECONDS, adopt_attempts
 from tfdeploy.agent.control.start_barrier import restart_barrier
-from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED, Event
 from tfdeploy.agent.launch import last_order, program
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS, MAX_RESTARTS, LastOrder
 from tfdeploy.agent.launch.program import Program
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import (
+    LAUNCHER_LOST,
+    LAUNCHER_REGISTERED,
+    RUN_ENDED,
+    TASK_RESTARTING,
+    TASK_STARTED,
+    Event,
+)
+from tfdeploy.agent.model.run_spec import RestartPolicy
+from tfdeploy.agent.model.run_state import Ended, RunState
+from tfdeploy.agent.model.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, Order
+from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RestartPolicy
-from tfdeploy.agent.run_state import Ended, RunState
-from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, Order
-from tfdeploy.agent.task_command import TaskAddress
 
 HOUR = 3_600.0
 

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.agent.test_until_metrics import decide, log, result_of, started
 from tests.unit.cases import plan
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model.sync import RUN
 from tfdeploy.agent.record import pattern_process
 from tfdeploy.agent.record.pattern_process import Matches
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.sync import RUN
 
 
 def test_other_metrics_do_not_change_the_run_and_are_searched_from_the_first_line(tmp_path: Path) -> None:

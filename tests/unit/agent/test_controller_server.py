@@ -17,14 +17,14 @@ import pytest
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
-from tfdeploy.agent import events
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_state import Ended, RunState
+from tfdeploy.agent.model.sync import END, NOTHING, PREPARE, RUN, STOP, LauncherReport, Order
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import Ended, RunState
-from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, LauncherReport, Order
-from tfdeploy.agent.transport import rpc
-from tfdeploy.agent.transport.rpc import TOKEN_HEADER, CallError, task_token
+from tfdeploy.agent.wire import rpc
+from tfdeploy.agent.wire.rpc import TOKEN_HEADER, CallError, task_token
 
 __all__ = ["served"]
 

@@ -17,10 +17,10 @@ from tests.unit.printing import write
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import Server, _ranges
+from tfdeploy.agent.model.sync import RUN
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.sync import RUN
-from tfdeploy.agent.transport.rpc import Client, task_token
+from tfdeploy.agent.wire.rpc import Client, task_token
 from tfdeploy.backends.record_copy import RecordCopy
 
 SIZES = (10, 100, 1_000)

@@ -11,13 +11,13 @@ from tests.examples import examples
 from tests.unit.backends.distant import distant_record
 from tests.unit.printing import all_lines, folder, write
 from tests.unit.simulation import World
-from tfdeploy.agent.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
-from tfdeploy.agent.files import append as append_bytes
+from tfdeploy.agent.model.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
 from tfdeploy.agent.record import event_log
 from tfdeploy.agent.record.event_log import append, read
 from tfdeploy.agent.record.output import Log
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, RecordDamaged, ViewRequest
+from tfdeploy.agent.system.files import append as append_bytes
 
 TORN = [
     b'{"at": 2.0, "te',

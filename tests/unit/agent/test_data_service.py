@@ -8,12 +8,12 @@ import pytest
 
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
-from tfdeploy.agent import events
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.launch import servers
 from tfdeploy.agent.launch.servers import LOST_SECONDS, DataDispatcher, DataTask, LostWorkers, end_parts
 from tfdeploy.agent.launch.task_environment import environment
-from tfdeploy.agent.task_command import placeholders
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.task_command import placeholders
 
 RESTART = {"maximum": 1, "backoff": "0", "on": ["any"]}
 

@@ -15,7 +15,7 @@ from tests.waiting import until
 from tfdeploy.agent.launch import dump_sender, python_stacks
 from tfdeploy.agent.launch.dump_sender import take_dump
 from tfdeploy.agent.launch.python_stacks import threads_of_faulthandler, threads_of_spy
-from tfdeploy.agent.task_dump import PythonThread, TaskDump
+from tfdeploy.agent.model.task_dump import PythonThread, TaskDump
 
 AGREES = 'import faulthandler, signal, os\nfaulthandler.register(signal.SIGUSR2, open("../../stacks.txt", "w"))\n'
 NO_STACK = "no Python stack: py-spy is not installed in the task, and the program has not registered faulthandler"

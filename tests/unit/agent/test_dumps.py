@@ -12,10 +12,10 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.dumps import OPEN_SECONDS, Dumps
 from tfdeploy.agent.control.order_changes import OrderChanges
 from tfdeploy.agent.launch.dump_sender import encoded
+from tfdeploy.agent.model.sync import RUN, Order
+from tfdeploy.agent.model.task_dump import MAX_BYTES, PythonThread, TaskDump
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.sync import RUN, Order
-from tfdeploy.agent.task_dump import MAX_BYTES, PythonThread, TaskDump
-from tfdeploy.agent.transport.rpc import CallError, task_token
+from tfdeploy.agent.wire.rpc import CallError, task_token
 from tfdeploy.backends.controller_calls import take_dumps
 from tfdeploy.errors import BackendError, Unreachable
 

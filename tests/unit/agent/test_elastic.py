@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import elastic, move
 from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
-from tfdeploy.agent.run_state import Ended
-from tfdeploy.agent.task_command import placeholders
+from tfdeploy.agent.model import events, sync
+from tfdeploy.agent.model.run_state import Ended
+from tfdeploy.agent.model.task_command import placeholders
 
 ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.simulation import World
-from tfdeploy.agent import events
-from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import AT_BUDGET
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import AT_BUDGET
 
 DEFAULT = 600.0
 SUCCEEDED = "worker-0 succeeded, evaluator-0 "

@@ -9,18 +9,18 @@ import pytest
 
 from tests.unit.agent.imported import SPEC, Caller, checkpoint, given, recorded, run_state, sent, store
 from tests.unit.printing import write
-from tfdeploy.agent import events
-from tfdeploy.agent import files as agent_files
 from tfdeploy.agent.control import record_import
 from tfdeploy.agent.control.controller import Controller, TaskUnknown
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import MOVED, STOPPED, RunResult
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.run_folders import RunRefused
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
-from tfdeploy.agent.run_state import MOVED, STOPPED, RunResult
+from tfdeploy.agent.system import files as agent_files
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.lost_record import give_record, list_record
 

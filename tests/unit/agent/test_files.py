@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent.files import write_whole
+from tfdeploy.agent.system.files import write_whole
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

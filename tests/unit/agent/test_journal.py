@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent import events
 from tfdeploy.agent.control import journal
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_spec import RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
 
 RUN = RunSpec("r", [TaskSpec("worker-0", "worker", 0)], {"worker": RunJob()}, success="worker-0")
 REFUSED = "PUT mnist-id/record/x: 403 <Error>\n<Code>AccessDenied</Code></Error>"

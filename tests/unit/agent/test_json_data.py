@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent.json_data import JsonData, SparseJsonData
+from tfdeploy.agent.model.json_data import JsonData, SparseJsonData
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.simulation import World
-from tfdeploy.agent import sync
 from tfdeploy.agent.control.end_policy import finishing_workers
+from tfdeploy.agent.model import sync
 
 
 def succeeded(**args: Any) -> World:

@@ -11,9 +11,9 @@ from tests.waiting import until
 from tfdeploy.agent.record import output
 from tfdeploy.agent.record.output import Log, Reader, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
-from tfdeploy.agent.transport import log_shipper
-from tfdeploy.agent.transport.log_shipper import Shipper
-from tfdeploy.agent.transport.rpc import Client
+from tfdeploy.agent.wire import log_shipper
+from tfdeploy.agent.wire.log_shipper import Shipper
+from tfdeploy.agent.wire.rpc import Client
 
 LINES = 20
 INSTANCE = "a" * 32

@@ -6,12 +6,12 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.metric_values import number_in
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.pattern_process import search
 from tfdeploy.agent.record.reading import reading
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.errors import SpecError
 from tfdeploy.report.report import metric_value
 

@@ -7,10 +7,9 @@ import pytest
 
 from tests.unit.cases import plan
 from tfdeploy.agent.control import move, reconcile
-from tfdeploy.agent.events import STOP_REQUESTED
-from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunJob, TaskSpec
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model.events import STOP_REQUESTED
+from tfdeploy.agent.model.run_spec import RunJob, TaskSpec
+from tfdeploy.agent.model.run_state import (
     MOVED,
     RUNNING,
     SCHEDULED,
@@ -23,6 +22,7 @@ from tfdeploy.agent.run_state import (
     RunState,
     continues,
 )
+from tfdeploy.agent.record.record import Record
 
 SPEC = plan(ps=1, workers=2).run
 

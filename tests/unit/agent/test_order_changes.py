@@ -13,9 +13,9 @@ from tests.unit.simulation import Launcher
 from tests.waiting import until
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.transport import change_watch
-from tfdeploy.agent.transport.change_watch import ChangeWatch
-from tfdeploy.agent.transport.rpc import CallError, Client
+from tfdeploy.agent.wire import change_watch
+from tfdeploy.agent.wire.change_watch import ChangeWatch
+from tfdeploy.agent.wire.rpc import CallError, Client
 
 
 def number_of(controller: Controller) -> int:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tfdeploy.agent import polling
-from tfdeploy.agent.polling import Backoff, wait_until
+from tfdeploy.agent.system import polling
+from tfdeploy.agent.system.polling import Backoff, wait_until
 
 
 class Clock:

@@ -15,9 +15,9 @@ from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent.launch import process as module
 from tfdeploy.agent.launch.process import Child, boot_id, kill_leftovers
-from tfdeploy.agent.launch.processes import CLUSTER_MARK, MARK
-from tfdeploy.agent.run_state import Ended
-from tfdeploy.agent.settings import Limits
+from tfdeploy.agent.model.run_state import Ended
+from tfdeploy.agent.model.settings import Limits
+from tfdeploy.agent.system.processes import CLUSTER_MARK, MARK
 from tfdeploy.agent.system.signals import signal_name
 from tfdeploy.backends.zipapp import application
 

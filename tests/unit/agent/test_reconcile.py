@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.task_command import TaskAddress
+from tfdeploy.agent.model import events, sync
+from tfdeploy.agent.model.task_command import TaskAddress
 
 ANY = {"maximum": 3, "backoff": "1s", "on": ["any"]}
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, sync
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
-from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.sync import Order
-from tfdeploy.agent.task_command import TaskAddress
+from tfdeploy.agent.model import events, sync
+from tfdeploy.agent.model.run_state import RunState
+from tfdeploy.agent.model.sync import Order
+from tfdeploy.agent.model.task_command import TaskAddress
 
 
 def books(job: World) -> dict[str, list[str]]:

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.model import events, sync
 
 HOUR = 3_600.0
 

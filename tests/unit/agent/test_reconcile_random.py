@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.examples import examples
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent.events import TASKS_CHANGED
-from tfdeploy.agent.run_state import FINAL, STARTUP_TIMEOUT, TaskState
-from tfdeploy.agent.sync import LauncherReport
+from tfdeploy.agent.model.events import TASKS_CHANGED
+from tfdeploy.agent.model.run_state import FINAL, STARTUP_TIMEOUT, TaskState
+from tfdeploy.agent.model.sync import LauncherReport
 
 TASKS = st.sampled_from(["ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0", "tensorboard-0"])
 GO_ON = ("evaluator-0", "tensorboard-0")

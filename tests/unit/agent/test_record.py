@@ -12,7 +12,7 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import (
     FAILURE_LINES,

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.printing import write
-from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import (
@@ -17,8 +19,6 @@ from tfdeploy.agent.record.record_files import (
     list_files,
     read_ranges,
 )
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
 
 
 @pytest.fixture

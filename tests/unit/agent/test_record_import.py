@@ -10,8 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.imported import SPEC, checkpoint, given, recorded, run_state, sent, store
-from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_state import (
+    FAILED,
+    MOVED,
+    RUNNING,
+    STOP_REQUESTED,
+    STOPPED,
+    SUCCEEDED,
+    RunResult,
+    RunState,
+)
+from tfdeploy.agent.model.sync import NOTHING, LauncherReport
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -25,8 +36,6 @@ from tfdeploy.agent.record.record_files import RecordFile, small_file
 from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.run_folders import RunRefused
 from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
-from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
-from tfdeploy.agent.sync import NOTHING, LauncherReport
 from tfdeploy.backends.lost_record import list_record
 
 

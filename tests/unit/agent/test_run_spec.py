@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
 
 
 @pytest.mark.parametrize(

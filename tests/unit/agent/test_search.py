@@ -10,13 +10,13 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tests.waiting import until
-from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
+from tfdeploy.agent.model.events import PATTERN_DISABLED, PATTERN_SLOW
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import pattern_process, search
 from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import MAX_LINE, STDERR, STDOUT, Part, encode
 from tfdeploy.agent.record.pattern_process import Matcher, Matches
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
-from tfdeploy.agent.run_state import RunState
 
 SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!"}
 

@@ -13,7 +13,7 @@ from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
-from tfdeploy.agent.events import STEPS_CONTINUED, STEPS_STOPPED, Event
+from tfdeploy.agent.model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cases import check_golden
-from tfdeploy.agent import task_command
 from tfdeploy.agent.launch import task_environment
-from tfdeploy.agent.run_spec import RunJob, RunSpec
-from tfdeploy.agent.task_command import TaskAddress
+from tfdeploy.agent.model import task_command
+from tfdeploy.agent.model.run_spec import RunJob, RunSpec
+from tfdeploy.agent.model.task_command import TaskAddress
 
 BOOK = [
     TaskAddress("worker-1", "worker", 1, "10.0.0.3:21001"),

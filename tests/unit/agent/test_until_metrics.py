@@ -14,17 +14,17 @@ from tests.examples import examples
 from tests.unit.cases import plan
 from tests.unit.printing import Chunk, folder, write
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_spec import Condition
+from tfdeploy.agent.model.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
+from tfdeploy.agent.model.sync import RUN, STOP
 from tfdeploy.agent.record import output, pattern_process
 from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.pattern_process import Matches
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import Condition
-from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
-from tfdeploy.agent.sync import RUN, STOP
 
 METRICS = {"accuracy": r"accuracy: (\S+)", "loss": r"loss: (\S+)"}
 GOOD = LoggedValue("worker-0", 1, "0.953", 4200)

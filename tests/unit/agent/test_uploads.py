@@ -9,7 +9,7 @@ import pytest
 from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.launch import uploads as module
 from tfdeploy.agent.launch.uploads import Uploads
-from tfdeploy.agent.sync import UploadRequest
+from tfdeploy.agent.model.sync import UploadRequest
 
 
 class Waits:

@@ -12,10 +12,10 @@ from zipfile import ZipFile, ZipInfo
 import pytest
 
 from tfdeploy.agent.launch.workdir import train_dir_problem, unpack
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.run_folders import RunRefused, train_dir
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import RunState
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.run_state import Ended, RunState
-from tfdeploy.agent.sync import EXITED, RUNNING, LauncherReport, Order
+from tfdeploy.agent.model.run_spec import RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import Ended, RunState
+from tfdeploy.agent.model.sync import EXITED, RUNNING, LauncherReport, Order
 
 NOW = 1000.0
 SHA256 = hashlib.sha256(b"x").hexdigest()

@@ -12,15 +12,15 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.printing import Chunk, folder, write
-from tfdeploy.agent import files as agent_files
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import _ranges
-from tfdeploy.agent.events import TASK_INTERRUPTED, Event
+from tfdeploy.agent.model.events import TASK_INTERRUPTED, Event
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import FormerTask, RunState
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import FormerTask, RunState
+from tfdeploy.agent.system import files as agent_files
 from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
 
 

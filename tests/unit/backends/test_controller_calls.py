@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import PROTOCOL, RecordView, ViewRequest
-from tfdeploy.agent.transport.rpc import CallError
+from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.record_copy import RecordCopy

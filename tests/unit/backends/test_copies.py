@@ -10,10 +10,10 @@ from tests.clusters import cluster_ref
 from tests.unit.agent.imported import given
 from tests.unit.backends.distant import Distant, distant_record
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model.run_state import STOPPED, RunResult
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import Range, grows, list_files
-from tfdeploy.agent.run_state import STOPPED, RunResult
 from tfdeploy.backends.ec2.record_bucket import Manifest
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload, part_name
 from tfdeploy.backends.record_copy import RecordCopy

@@ -11,12 +11,12 @@ from tests.unit.agent.imported import SPEC, recorded, run_state
 from tests.unit.agent.served import Served
 from tests.unit.agent.served import served as served
 from tests.unit.printing import write
-from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, RunState, TaskState
 from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, RunState, TaskState
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.record_copy import RecordCopy, RecordLost
 from tfdeploy.errors import BackendError

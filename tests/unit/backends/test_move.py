@@ -8,11 +8,8 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS, FileInfo, choose, relative_checkpoint
-from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
+from tfdeploy.agent.model.run_state import (
     FAILED,
     MOVED,
     STOPPED,
@@ -23,6 +20,10 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.record.artifacts import FileInfo, choose, relative_checkpoint
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.backends import move_record
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner

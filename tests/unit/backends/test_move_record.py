@@ -13,9 +13,7 @@ from tests.unit.agent.imported import run_state
 from tests.unit.agent.served import Served
 from tests.unit.agent.served import served as served
 from tests.unit.cases import plan
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model.run_state import (
     MOVED,
     STOP_REQUESTED,
     STOPPED,
@@ -25,6 +23,8 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
 from tfdeploy.backends import move_record
 from tfdeploy.backends.move import Replacement, RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy

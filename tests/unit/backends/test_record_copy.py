@@ -17,7 +17,7 @@ from tests.clusters import cluster_ref
 from tests.examples import examples
 from tests.unit.backends.distant import Cut, Distant, distant_record
 from tests.unit.printing import CHUNKS
-from tfdeploy.agent import files as agent_files
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
@@ -31,8 +31,8 @@ from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, LeftOut
-from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.transport.rpc import CallError
+from tfdeploy.agent.system import files as agent_files
+from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError, RecordLost

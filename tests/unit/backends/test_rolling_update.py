@@ -14,8 +14,8 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
+from tfdeploy.agent.model.run_state import Ended, RunResult, RunState
 from tfdeploy.agent.record.metric_values import LoggedValue
-from tfdeploy.agent.run_state import Ended, RunResult, RunState
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service

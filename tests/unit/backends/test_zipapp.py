@@ -53,13 +53,16 @@ print(json.dumps(names))
     ("modules", "not_loaded"),
     [
         # Each start of a program waits for this.
-        (["main", "system.parent_death"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
+        (
+            ["main", "system.parent_death"],
+            ["json", "pathlib", "subprocess", "threading", "typing", "agent.model.run_state"],
+        ),
         # A controller has a record, and the end of a run has artifacts.
         (
             ["main", "launch.launcher"],
             ["uuid", "zipfile", "agent.record.artifacts", "agent.record.record", "agent.control.until_metrics"],
         ),
-        (["main", "transport.rpc"], ["shutil", "subprocess", "agent.run_state"]),
+        (["main", "wire.rpc"], ["shutil", "subprocess", "agent.model.run_state"]),
     ],
 )
 def test_a_process_of_the_agent_loads_only_what_it_needs(

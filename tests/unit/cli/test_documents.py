@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any, cast, get_type_hints
 
 from tests.unit.props import cluster
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import Ended, RunResult
 from tfdeploy.agent.record.progress import Progress
-from tfdeploy.agent.run_state import Ended, RunResult
 from tfdeploy.cli.commands import dump, status
 from tfdeploy.cli.commands.ls import ClusterSummary
 from tfdeploy.report.events import document

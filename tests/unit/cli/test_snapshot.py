@@ -9,9 +9,9 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.printing import write
 from tfdeploy import registry
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.cli.snapshot import Follower
 from tfdeploy.report.expected import expected_state
 

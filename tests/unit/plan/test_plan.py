@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import BOX, check_golden, inventory, plan, plan_text, spec
-from tfdeploy.agent.run_spec import RestartPolicy, RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.run_state import TASK_FAILED, TASKS_SUCCEEDED, RunResult, RunState
+from tfdeploy.agent.model.run_spec import RestartPolicy, RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import TASK_FAILED, TASKS_SUCCEEDED, RunResult, RunState
 from tfdeploy.errors import PlacementError, SpecError
 from tfdeploy.plan.plan import Plan, make_plan, starts_new_run
 from tfdeploy.plan.scheduler import Machine

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.cases import inventory
 from tests.unit.likely import LIKELY, SPOILT
-from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine

@@ -11,12 +11,12 @@ from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
 from tests.unit.report.test_update_wait import followed, sight
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.launch.servers import tensorboard_arguments
 from tfdeploy.agent.launch.task_environment import environment
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart

@@ -1,4 +1,4 @@
-"""`.ci/run` runs all tests and then `make check`, and nothing in its environment weakens them."""
+"""`.ci/run` runs `make check` and then all tests, and nothing in its environment weakens them."""
 
 import os
 import re
@@ -17,10 +17,10 @@ echo "make $*" >>"$CALLS"
 env | grep -E '^(%s)=' >>"$CALLS"
 [ "$*" != "$BROKEN" ]
 """
-CALLS = ["make test", "make test-rest", "make check"]
+CALLS = ["make check", "make test", "make test-rest"]
 
 
-@pytest.mark.parametrize(("broken", "calls"), [("", 3), ("test", 1), ("test-rest", 2), ("check", 3)])
+@pytest.mark.parametrize(("broken", "calls"), [("", 3), ("check", 1), ("test", 2), ("test-rest", 3)])
 def test_it_calls_its_commands_with_nothing_that_leaves_tests_out_and_fails_where_one_fails(
     tmp_path: Path, broken: str, calls: int
 ) -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
+from tfdeploy.agent.model.run_spec import RunJob
+from tfdeploy.agent.model.run_state import Ended, TaskState
 from tfdeploy.agent.record.record import RecordView, StoredLine
-from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import Ended, TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain, trouble_of

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent import events
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, Ended, ReachedMetric, RunResult
 from tfdeploy.agent.record import stored_artifact
-from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, Ended, ReachedMetric, RunResult
 from tfdeploy.report.events import (
     REASONS,
     describe,

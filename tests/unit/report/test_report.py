@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.model.run_spec import RunJob, RunSpec
+from tfdeploy.agent.model.run_state import (
+    FINAL,
+    UPLOAD_LOST,
+    UPLOADED,
+    UPLOADING,
+    Ended,
+    MachineUpload,
+    RunState,
+    TaskState,
+)
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
-from tfdeploy.agent.run_spec import RunJob, RunSpec
-from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, Ended, MachineUpload, RunState, TaskState
 from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status

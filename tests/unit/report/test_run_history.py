@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.simulation import World
+from tfdeploy.agent.model.run_spec import RunJob
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
-from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.report.run_diff import RunDiff
 from tfdeploy.report.run_history import (
     OTHER_CONTENT,

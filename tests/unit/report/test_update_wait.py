@@ -15,10 +15,10 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.printing import progressed
 from tests.unit.simulation import World
-from tfdeploy.agent import polling
+from tfdeploy.agent.model.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.agent.record.progress import Progress, Training
 from tfdeploy.agent.record.record import RecordView, StoredLine
-from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
+from tfdeploy.agent.system import polling
 from tfdeploy.backends.backend import Backend
 from tfdeploy.backends.base import GONE, ClusterRef, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report import update_wait

@@ -4,10 +4,10 @@ from typing import Any
 
 from tests.unit.simulation import World
 from tests.unit.snapshots import section
-from tfdeploy.agent import events as kinds
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.end_policy import MAX_LOSSES
-from tfdeploy.agent.events import Event
+from tfdeploy.agent.model import events as kinds
+from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.restart_delay import MAX_BACKOFF
 from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.report.events import REASONS, describe, with_waits

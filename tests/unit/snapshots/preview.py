@@ -7,7 +7,7 @@ from tests.unit.backends.ec2 import fleets
 from tests.unit.cases import BOX, plan
 from tests.unit.plan.test_plan import AWAY, BASE, ON_AWAY, changes, job, standing_plan
 from tests.unit.snapshots import case, section
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.plan.plan import Plan
 from tfdeploy.plan.retained_data import RetainedData, lines
 

@@ -7,9 +7,10 @@ machine of the task that decides the result uploads last: where others have file
 
 from typing import Dict, List, Optional, Set, Tuple
 
-from .. import events
-from ..events import Event
-from ..run_state import (
+from ..model import events
+from ..model.deciding import deciding_tasks
+from ..model.events import Event
+from ..model.run_state import (
     FINAL,
     INTERRUPTED,
     RUNNING,
@@ -22,8 +23,7 @@ from ..run_state import (
     RunState,
     TaskState,
 )
-from ..sync import UploadRequest
-from .end_policy import deciding_tasks
+from ..model.sync import UploadRequest
 
 SILENT_SECONDS = 30.0
 """The launcher that uploads is lost when it was silent for so long."""

@@ -3,7 +3,7 @@
 import time
 from typing import Callable
 
-from ..polling import boot_seconds
+from ..system.polling import boot_seconds
 
 _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""

@@ -12,19 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from .. import events
-from ..events import Event
-from ..record import artifact_restore
+from ..model import events
+from ..model.events import Event
+from ..model.run_spec import RunSpec
+from ..model.run_state import FINAL, RunState, continues
+from ..model.sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..record.artifact_manifest import load_manifest
 from ..record.artifact_store import Drafts
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
+from ..record.restorable import restorable, restored_path
 from ..record.run_folders import train_dir
 from ..record.search import Found
-from ..run_spec import RunSpec
-from ..run_state import FINAL, RunState, continues
-from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..system.ports import PortReservations
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .clock import Clock
@@ -229,12 +229,12 @@ class Controller:
     def restorable(self, run_id: str) -> Dict[str, Any]:
         """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues."""
         folder = self._restored_folder(run_id)
-        files = [file._asdict() for file in artifact_restore.restorable(folder)]
+        files = [file._asdict() for file in restorable(folder)]
         return {"is_own": folder.name == run_id, "files": files}
 
     def restored_file(self, run_id: str, path: str) -> Path:
         """One of these artifacts."""
-        return artifact_restore.restored_path(self._restored_folder(run_id) / "artifacts", path)
+        return restored_path(self._restored_folder(run_id) / "artifacts", path)
 
     def _restored_folder(self, run_id: str) -> Path:
         spec = self._require(run_id).spec

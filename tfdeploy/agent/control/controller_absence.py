@@ -2,9 +2,9 @@
 
 from typing import List
 
-from ..events import Event
-from ..run_state import FINAL, RUNNING, STARTING, RunState, TaskState
-from ..sync import LauncherReport
+from ..model.events import Event
+from ..model.run_state import FINAL, RUNNING, STARTING, RunState, TaskState
+from ..model.sync import LauncherReport
 from . import artifact_uploads
 from .restart_policy import apply_exit, apply_start, ended_at
 

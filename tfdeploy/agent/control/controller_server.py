@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
-from ..files import write_whole
+from ..model.run_spec import RunSpec
+from ..model.sync import LauncherReport
+from ..model.task_dump import MAX_BYTES
 from ..record.record import PROTOCOL, Record, ViewRequest
 from ..record.record_files import Range, RecordList, read_ranges
 from ..record.replica import pack
 from ..record.run_folders import RunRefused
-from ..run_spec import RunSpec
-from ..sync import LauncherReport
+from ..system.files import write_whole
 from ..system.locks import locked
 from ..system.parent_death import die_with_parent, yield_to_programs
 from ..system.signals import wait_for_signal, wake_main_thread
-from ..task_dump import MAX_BYTES
-from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
+from ..wire.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
 from .clock import Clock
 from .controller import Controller, TaskUnknown
 from .record_import import ImportRequest

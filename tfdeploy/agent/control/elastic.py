@@ -8,9 +8,9 @@ the first start, and their end does not decide the result of the run.
 from functools import lru_cache
 from typing import Callable, Dict, List, Set, Tuple, Union
 
-from ..run_spec import RunSpec, TaskSpec
-from ..run_state import DEAD, FINAL, TENSORBOARD, RunState, TaskState
-from ..task_command import TaskAddress
+from ..model.run_spec import RunSpec, TaskSpec
+from ..model.run_state import DEAD, FINAL, TENSORBOARD, RunState, TaskState
+from ..model.task_command import TaskAddress
 
 FIRST_WORKER = "worker-0"
 """The worker that always exists."""

@@ -3,8 +3,8 @@
 import math
 from typing import List, Optional
 
-from ..run_spec import RunSpec
-from ..run_state import (
+from ..model.deciding import deciding_names, deciding_tasks
+from ..model.run_state import (
     BUDGET,
     DEAD,
     DECIDERS_REMOVED,
@@ -27,9 +27,6 @@ from ..run_state import (
 )
 from .elastic import is_optional
 
-CHIEF, WORKER_0, ALL_WORKERS = "chief", "worker-0", "all-workers"
-"""The success rules: the tasks that must succeed."""
-
 MAX_LOSSES = 10
 """So many launchers of one task that are lost in a row end the run."""
 
@@ -42,24 +39,8 @@ REPLACE_SECONDS = 120.0
 """A task that was removed may be replaced: where it decides the result, the run waits so long for the next one."""
 
 
-def _deciding_names(spec: RunSpec) -> List[str]:
-    """The run succeeds when all of these tasks succeed, also those that do not exist any more; empty where all tasks serve."""
-    if spec.serve:
-        return []
-    if spec.success == WORKER_0:
-        first = [task.hostname for name in WORKERS for task in spec.tasks if task.job == name and task.index == 0]
-        return first[:1]
-    jobs = ("chief",) if spec.success == CHIEF else ("chief", *WORKERS)
-    return [task.hostname for task in spec.tasks if task.job in jobs]
-
-
-def deciding_tasks(run: RunState) -> List[TaskState]:
-    """Of the tasks that decide the result, those that exist; empty where all tasks serve."""
-    return [run.tasks[name] for name in _deciding_names(run.spec) if name in run.tasks]
-
-
 def _removed_deciders(run: RunState) -> List[str]:
-    return [name for name in _deciding_names(run.spec) if name not in run.tasks]
+    return [name for name in deciding_names(run.spec) if name not in run.tasks]
 
 
 def note_removed_deciders(run: RunState, now: float) -> None:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import List
 
-from .. import events
-from ..events import Event
+from ..model import events
+from ..model.events import Event
+from ..model.run_state import RunState
 from ..record.record import Record
-from ..run_state import RunState
 
 _MAX_UNWRITTEN = 10_000
 """How many events wait while the record cannot be written, as on a full disk."""

@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from ..record.record import Record
-from ..record.run_folders import RunRefused, claimed_folder
-from ..run_spec import RunSpec
-from ..run_state import (
+from ..model.run_spec import RunSpec
+from ..model.run_state import (
     FAILED,
     MOVED,
     RUNNING,
@@ -21,6 +19,8 @@ from ..run_state import (
     TaskState,
     continues,
 )
+from ..record.record import Record
+from ..record.run_folders import RunRefused, claimed_folder
 from .end_policy import spent
 from .restart_policy import stop_task
 from .start_barrier import restart_barrier

@@ -7,8 +7,8 @@ import os
 import threading
 from typing import Any
 
-from ..run_state import RunState
-from ..transport.change_watch import WAIT_SECONDS
+from ..model.run_state import RunState
+from ..wire.change_watch import WAIT_SECONDS
 from .end_policy import finishing_evaluator, finishing_workers
 
 

@@ -7,11 +7,11 @@ identified by run and attempt; a launcher stops its program when the order names
 from dataclasses import replace
 from typing import List, Optional
 
-from .. import events, sync
-from ..events import Event
+from ..model import events, sync
+from ..model.events import Event
 from ..model.restart_delay import MAX_BACKOFF
-from ..run_spec import RestartPolicy, RunSpec, TaskSpec
-from ..run_state import (
+from ..model.run_spec import RestartPolicy, RunSpec, TaskSpec
+from ..model.run_state import (
     AT_BUDGET,
     FINAL,
     INTERRUPTED,
@@ -30,8 +30,8 @@ from ..run_state import (
     RunState,
     TaskState,
 )
-from ..sync import LauncherReport, Order
-from ..task_command import TaskAddress
+from ..model.sync import LauncherReport, Order
+from ..model.task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
 from .end_policy import (

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from .. import events
-from ..events import Event
-from ..files import write_whole
-from ..json_data import JsonData
+from ..model import events
+from ..model.events import Event
+from ..model.json_data import JsonData
+from ..model.run_state import RunState
 from ..record.artifact_manifest import MANIFEST, ArtifactList, load_manifest, remaining, save_manifest
 from ..record.record import FORMAT, Record, current_run
 from ..record.record_files import SEARCH_FILE, Range, RecordFile, RecordList, is_state
 from ..record.replica import Replica, Steps, unpack
 from ..record.run_folders import RunRefused
 from ..record.stored_artifact import NOT_COPIED, LeftOut
-from ..run_state import RunState
+from ..system.files import write_whole
 from . import move
 
 

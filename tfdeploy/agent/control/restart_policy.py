@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from .. import events, sync
-from ..events import Event
+from ..model import events, sync
+from ..model.events import Event
 from ..model.restart_delay import MAX_BACKOFF, restart_delay
-from ..run_state import (
+from ..model.run_state import (
     AT_BUDGET,
     AT_TIME_LIMIT,
     BUDGET,

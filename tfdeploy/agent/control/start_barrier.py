@@ -3,9 +3,9 @@ until all that are not optional are. Services start first. Pure."""
 
 from typing import List, Optional
 
-from .. import events
-from ..events import Event
-from ..run_state import (
+from ..model import events
+from ..model.events import Event
+from ..model.run_state import (
     FAILED,
     FINAL,
     RUNNING,

@@ -9,10 +9,10 @@ import time
 from contextlib import suppress
 from typing import Dict, Iterator, List, Tuple
 
-from ..events import STEPS_CONTINUED, STEPS_STOPPED, Event
-from ..polling import pause_after
+from ..model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
+from ..model.run_state import EVALUATOR, FINAL, RUNNING, RunState, TaskState
 from ..record.progress import Progress
-from ..run_state import EVALUATOR, FINAL, RUNNING, RunState, TaskState
+from ..system.polling import pause_after
 from .clock import Clock
 from .controller import Controller
 

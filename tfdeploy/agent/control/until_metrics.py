@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Dict, List, Optional
 
-from ..events import UNTIL_DISABLED, UNTIL_NO_NUMBER, Event
+from ..model.events import UNTIL_DISABLED, UNTIL_NO_NUMBER, Event
+from ..model.run_spec import Condition
+from ..model.run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
 from ..record.metric_values import LoggedValue, number_in
-from ..run_spec import Condition
-from ..run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
 
 COMPARISONS = (">=", "<=", ">", "<")
 """A comparison that begins with another one comes before it."""

@@ -4,13 +4,13 @@ import threading
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-from .. import events
-from ..events import Event
+from ..model import events
+from ..model.events import Event
+from ..model.run_state import UPLOAD_GIVEN_UP, UPLOADING, RunState
 from ..record.artifact_manifest import ManifestArtifact
 from ..record.artifact_store import ArtifactStore, Drafts
 from ..record.record import Record
 from ..record.stored_artifact import LeftOut
-from ..run_state import UPLOAD_GIVEN_UP, UPLOADING, RunState
 from .artifact_uploads import attempt, expire, machine_of, machines_in, uploads_checkpoints
 
 _MAX_EVENTS = 20

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
 
-from ..json_data import JsonData
+from ..model.json_data import JsonData
 from .exec import program_context
 
 BEGIN, CONTENT, END = "begin", Path("content"), "end"

@@ -26,7 +26,7 @@ from typing import (
 )
 from urllib.parse import quote
 
-from ..record.artifact_restore import without_restored
+from ..model.sync import UploadRequest
 from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
 from ..record.record_files import PART
 from ..record.stored_artifact import (
@@ -39,8 +39,8 @@ from ..record.stored_artifact import (
     WRONG_HASH,
     LeftOut,
 )
-from ..sync import UploadRequest
-from ..transport.rpc import Client
+from ..wire.rpc import Client
+from .artifact_restore import without_restored
 
 if TYPE_CHECKING:
     from ..record.artifact_store import Drafts  # of the controller

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Mapping, Optional
 
-from ..settings import TaskSettings
+from ..model.settings import TaskSettings
 
 MACHINE = "TFDEPLOY_MACHINE"
 """The variable with the machine's name, set by the backend."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Dict, List, Optional
 
-from ..settings import TaskSettings
-from ..task_dump import MAX_BYTES, TaskDump
-from ..transport.rpc import CallError, Client
+from ..model.settings import TaskSettings
+from ..model.task_dump import MAX_BYTES, TaskDump
+from ..system.processes import members
+from ..wire.rpc import CallError, Client
 from .memory import proportional_bytes
-from .processes import members
 from .workdir import STACKS_FILE
 
 if TYPE_CHECKING:

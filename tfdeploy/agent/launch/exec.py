@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from ..system.parent_death import NOT_FOUND
+from ..system.processes import MARK
 from .process import start_time
-from .processes import MARK
 
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 _PROCESS_MARKS = (MARK, "TFDEPLOY_CLUSTER")

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Optional
 
 from ..model.restart_delay import restart_delay
-from ..polling import boot_seconds
-from ..sync import NOTHING, RUN, Order
+from ..model.sync import NOTHING, RUN, Order
+from ..system.polling import boot_seconds
 from .program import Program
 
 AWAY_SECONDS = 10.0

@@ -15,20 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from .. import sync, task_command
-from ..polling import Backoff, boot_seconds, wait_until
+from ..model import sync, task_command
+from ..model.run_spec import RunSpec, TaskSpec
+from ..model.settings import TaskSettings
+from ..model.sync import LauncherReport, Order
+from ..model.task_command import TaskAddress
 from ..record.output_lines import STDERR, Part, encode
-from ..run_spec import RunSpec, TaskSpec
-from ..settings import TaskSettings
-from ..sync import LauncherReport, Order
 from ..system.locks import locked
 from ..system.parent_death import NOT_FOUND, adopt_orphans, die_with_parent, yield_to_programs
+from ..system.polling import Backoff, boot_seconds, wait_until
 from ..system.ports import Port, PortTaken, is_listening
 from ..system.signals import wait_for_signal, wake_main_thread
-from ..task_command import TaskAddress
-from ..transport.change_watch import CALL_SECONDS, ChangeWatch
-from ..transport.log_shipper import Shipper
-from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
+from ..wire.change_watch import CALL_SECONDS, ChangeWatch
+from ..wire.log_shipper import Shipper
+from ..wire.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, log_pump, workdir
 from .dump_sender import DumpSender
 from .last_order import LastOrder
@@ -257,7 +257,7 @@ class Launcher:
             self._fetch(spec)
             problem = workdir.train_dir_problem(spec.train_dir)
             if not problem:
-                from ..record.artifact_restore import restore  # not needed by a launcher that prepares nothing
+                from .artifact_restore import restore  # not needed by a launcher that prepares nothing
 
                 restore(self._settings.controller, self._client.token, spec.id, spec.train_dir)
         except (OSError, CallError, ValueError) as error:

@@ -11,9 +11,9 @@ import time
 from functools import lru_cache
 from typing import IO
 
-from ..polling import boot_seconds
 from ..record.output import Spool
 from ..record.output_lines import PART_SECONDS, STDERR, STDOUT, Encoder, printed_bytes
+from ..system.polling import boot_seconds
 
 _CHUNK = 256 * 1024
 _GATHER_SECONDS = 0.005

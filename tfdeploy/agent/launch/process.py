@@ -16,13 +16,13 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from ..polling import wait_until
-from ..run_state import Ended
-from ..settings import Limits
+from ..model.run_state import Ended
+from ..model.settings import Limits
 from ..system.parent_death import adopts_orphans
+from ..system.polling import wait_until
+from ..system.processes import CLUSTER_MARK, MARK, environment_marks, process_stats
 from ..system.signals import signal_name
 from .memory import MemoryWatch
-from .processes import CLUSTER_MARK, MARK, environment_marks, process_stats
 
 _LEAVE_SECONDS = 1.0
 """What a program has started may end by itself for so long after the success of the program, as the end of a pipe does."""

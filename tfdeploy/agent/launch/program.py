@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional, Tuple
 
-from .. import sync
-from ..files import write_whole
-from ..polling import boot_seconds
-from ..run_state import Ended
-from ..settings import Limits
-from ..sync import LauncherReport
-from ..transport.log_shipper import Shipper
+from ..model import sync
+from ..model.run_state import Ended
+from ..model.settings import Limits
+from ..model.sync import LauncherReport
+from ..system.files import write_whole
+from ..system.polling import boot_seconds
+from ..wire.log_shipper import Shipper
 from . import docker_env
 from .log_pump import Pump
 from .process import Child, boot_id, reap_orphans

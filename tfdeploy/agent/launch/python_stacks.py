@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import List, NamedTuple
 
-from ..polling import wait_until
-from ..task_dump import PythonThread
+from ..model.task_dump import PythonThread
+from ..system.polling import wait_until
 
 SIGNAL = signal.SIGUSR2
 

@@ -11,8 +11,8 @@ import time
 from pathlib import PurePosixPath
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple, Union
 
+from ..model.task_command import data_service_address
 from ..system.ports import is_listening
-from ..task_command import data_service_address
 
 MISSING = "tfdeploy: TensorBoard is not installed. Add the package tensorboard to the image, or to `requirements`"
 

@@ -7,9 +7,9 @@ an evaluator that is not in the cluster, are as in Kubeflow's TFJob.
 import json
 from typing import Any, Dict, Mapping, Sequence
 
-from ..run_spec import RunSpec
-from ..run_state import TENSORBOARD
-from ..task_command import TaskAddress, fill, folders, hosts, placeholders, role
+from ..model.run_spec import RunSpec
+from ..model.run_state import TENSORBOARD
+from ..model.task_command import TaskAddress, fill, folders, hosts, placeholders, role
 
 CLUSTER_JOBS = ("chief", "ps", "worker")
 """The jobs in `TF_CONFIG`'s cluster. An evaluator is not one of them."""

@@ -5,10 +5,10 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Optional
 
-from ..polling import Backoff, boot_seconds
-from ..sync import UploadRequest
+from ..model.sync import UploadRequest
+from ..system.polling import Backoff, boot_seconds
 from ..system.signals import wake_main_thread
-from ..transport.rpc import CallError, CallObsolete, Client
+from ..wire.rpc import CallError, CallObsolete, Client
 
 if TYPE_CHECKING:
     from .artifact_sender import ArtifactSender  # most launchers upload nothing, and it takes long to load

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence
 
-from .. import task_command
-from ..run_spec import RunSpec
-from ..settings import SECRET_VARIABLE, TaskSettings
+from ..model import task_command
+from ..model.run_spec import RunSpec
+from ..model.settings import SECRET_VARIABLE, TaskSettings
 from . import task_environment
 
 STACKS_FILE = "stacks.txt"
@@ -29,7 +29,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 def unstored_models(folder: Path, since: float) -> List[str]:
     """The models and checkpoints in a working directory, which nothing stores, that are newer than this time."""
-    from ..record.artifacts import DEFAULT_PATTERNS, choose  # needed once, at the end of a program
+    from ..model.run_spec import DEFAULT_PATTERNS  # needed once, at the end of a program
+    from ..record.artifacts import choose  # needed once, at the end of a program
     from .artifact_sender import scan
 
     files, _ = scan(folder)  # what cannot be read is left out

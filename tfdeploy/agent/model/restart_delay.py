@@ -2,8 +2,8 @@
 
 from typing import List, Optional
 
-from ..run_spec import RestartPolicy
-from ..run_state import SUCCEEDED, Ended
+from .run_spec import RestartPolicy
+from .run_state import SUCCEEDED, Ended
 
 MAX_BACKOFF = 300.0
 """The back-off doubles with each restart, up to this many seconds."""

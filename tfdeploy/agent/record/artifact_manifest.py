@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ..files import write_whole
+from ..system.files import write_whole
 from .artifacts import RESUMABLE
 from .record_files import is_valid_name
 from .stored_artifact import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES, LeftOut, StoredArtifact

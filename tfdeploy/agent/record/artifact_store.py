@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Sequence, Tuple
 
-from ..files import append, sha256_of
+from ..system.files import append, sha256_of
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..model.run_spec import ANY_INDEX, DEFAULT_PATTERNS
 from .record_files import MAX_NAME_BYTES, is_valid_name
 from .stored_artifact import BAD_NAME, CHECKPOINT, FILES, KERAS, LIMIT, MODEL, NO_MATCH, OUTSIDE, WEIGHTS, LeftOut
 
@@ -15,18 +16,6 @@ RESUMABLE = (CHECKPOINT, KERAS, WEIGHTS)
 
 OWN_FILES = ".tfdeploy-"
 """So begin the names of tfdeploy's own files in `train_dir`: none of them is an artifact."""
-
-_ANY_INDEX = "**/*.index"
-
-DEFAULT_PATTERNS = (
-    "**/saved_model.pb",
-    "**/*.keras",
-    "**/checkpoint",
-    _ANY_INDEX,
-    "**/*.h5",
-    "**/*.hdf5",
-    "**/*.weights.json",
-)
 
 _SAVED_MODEL, _CHECKPOINT, _KERAS, _INDEX = "saved_model.pb", "checkpoint", ".keras", ".index"
 
@@ -124,7 +113,7 @@ def choose(
 
 def _is_of_checkpoint(name: str, pattern: str, ordered: Sequence[str]) -> bool:
     """Whether a pattern for checkpoints matches this file, and not as a file: it names none, or is of an older one."""
-    if posixpath.basename(pattern) == _CHECKPOINT or pattern == _ANY_INDEX:
+    if posixpath.basename(pattern) == _CHECKPOINT or pattern == ANY_INDEX:
         return True
     is_index = pattern.endswith(_INDEX) and name.endswith(_INDEX)
     return is_index and any(_beginning_with(ordered, f"{name[: -len(_INDEX)]}.data-"))

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import IO, List, Optional, Sequence, Tuple
 
-from ..events import RECORD_DAMAGED, Event
+from ..model.events import RECORD_DAMAGED, Event
 
 _BLOCK = 64 * 1024
 """How many bytes from the end the search for the last events begins."""

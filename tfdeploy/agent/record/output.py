@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from ..files import append
+from ..system.files import append
 from .output_lines import MAX_FORM, MAX_PART, Joiner, Line, attempts_in, parse, printed, printed_bytes
 
 PIECE_BYTES = 8 * 1024 * 1024

@@ -6,7 +6,7 @@ from operator import itemgetter
 from statistics import median
 from typing import List, Optional, Tuple
 
-from ..json_data import JsonData
+from ..model.json_data import JsonData
 from .reading import Reading, is_of_evaluation
 
 _RATE_SECONDS, _SPACING = 30.0, 0.5

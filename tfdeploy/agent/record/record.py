@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..events import RECORD_DAMAGED, Event
-from ..files import write_whole
-from ..json_data import JsonData
-from ..run_state import DEAD, RESTARTING, RunState
+from ..model.events import RECORD_DAMAGED, Event
+from ..model.json_data import JsonData
+from ..model.run_state import DEAD, RESTARTING, RunState
+from ..system.files import write_whole
 from . import event_log
 from .output import Log
 from .progress import Progress

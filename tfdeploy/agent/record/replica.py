@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Callable, Dict, Generator, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, TypeVar
 
-from ..files import append, sha256_of, write_whole
+from ..system.files import append, sha256_of, write_whole
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,

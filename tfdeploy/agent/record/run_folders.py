@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ..run_spec import RunSpec
+from ..model.run_spec import RunSpec
 from .record import Record
 
 _LIFE_DIGITS = 8

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
-from ..control.end_policy import deciding_tasks
-from ..events import PATTERN_DISABLED, PATTERN_SLOW, Event
-from ..files import write_whole
-from ..run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
+from ..model.deciding import deciding_tasks
+from ..model.events import PATTERN_DISABLED, PATTERN_SLOW, Event
+from ..model.run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
+from ..system.files import write_whole
 from .metric_values import LoggedValue
 from .output import Log, Reader
 from .output_lines import Line

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..json_data import JsonData
+from ..model.json_data import JsonData
 
 MODEL, KERAS, CHECKPOINT, WEIGHTS, FILES = "model", "keras", "checkpoint", "weights", "files"
 """Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, weights or a model in HDF5,

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Iterator
 
-from ..polling import wait_until
+from .polling import wait_until
 
 
 class IsLocked(OSError):

@@ -7,8 +7,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from ...agent.run_state import RunState
-from ...agent.settings import Limits
+from ...agent.model.run_state import RunState
+from ...agent.model.settings import Limits
 from ...paths import absolute
 from ...plan.inventory import Inventory
 from ...plan.plan import Change, Plan, TaskPlan, grouped, updates

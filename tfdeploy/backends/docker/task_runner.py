@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from ...agent.run_state import UNREACHABLE, RunState
-from ...agent.transport.rpc import task_token
+from ...agent.model.run_state import UNREACHABLE, RunState
+from ...agent.wire.rpc import task_token
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
 from ..container_runner import ContainerRunner

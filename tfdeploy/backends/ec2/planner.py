@@ -31,7 +31,8 @@ from ..planning import DependencyRequest, MachineProvider, Rendered
 from ..record_copy import RecordCopy, RecordUpdate, record_archive
 from . import record_bucket, validate
 from .aws import account, api
-from .machine import boot, machines, move, ssh, user_data
+from .machine import boot, machines, ssh, user_data
+from .machine import machine_replacement as move
 from .machine.machines import ec2_machine
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs

@@ -14,10 +14,10 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
+from ...agent.model.run_state import RunState
 from ...agent.record.record import FORMAT, RecordFormatError
 from ...agent.record.record_files import Range, RecordList, is_artifact
 from ...agent.record.replica import Read
-from ...agent.run_state import RunState
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ...spec.cluster import ClusterSpec

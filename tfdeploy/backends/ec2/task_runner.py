@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
+from ...agent.model.run_state import UNKNOWN, RunState
 from ...agent.record.record import ViewRequest
-from ...agent.run_state import UNKNOWN, RunState
 from ...errors import BackendError, SpecError
 from ..base import GONE, NOT_CREATED, ClusterRef, ObservedMachines, ObservedState, Retain, RunProps
 from ..docker.engine.controller_client import ControllerClient

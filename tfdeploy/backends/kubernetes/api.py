@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes.client import ApiClient
 
-from ...agent.polling import Backoff
-from ...component.plugin_exit import is_cancelled
+from ...agent.system.polling import Backoff
 from ...errors import BackendError, Unreachable
+from ...program.plugin_exit import is_cancelled
 from .kubeconfig import Kubeconfig, parse_home, source_of
 
 Json = dict[str, Any]

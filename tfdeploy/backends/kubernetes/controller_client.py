@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from functools import cache
 
-from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
+from ...agent.wire.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete
 from ...errors import BackendError, Forbidden, Unreachable
 from ..base import ClusterRef
 from ..container_layout import CONTROLLER_PORT

@@ -16,7 +16,7 @@ import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, incluster_config, kube_config
 
-from ...agent.files import write_whole
+from ...agent.system.files import write_whole
 from ...errors import SpecError, nearest
 from ...paths import make_private, state_folder
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from ...agent.json_data import JsonData
-from ...agent.settings import Limits
+from ...agent.model.json_data import JsonData
+from ...agent.model.settings import Limits
 from ...units import text_of_size
 from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, limits_of, shown_limits
 from ..container_layout import (

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...agent.run_state import UNREACHABLE, RunState
-from ...agent.transport.rpc import task_token
+from ...agent.model.run_state import UNREACHABLE, RunState
+from ...agent.wire.rpc import task_token
 from ...errors import SpecError, Unreachable
 from ...units import from_moment, moment
 from .. import controller_calls

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from ...agent.model.settings import TaskSettings
 from ...agent.record.record import Record
-from ...agent.settings import TaskSettings
 from ...paths import state_folder
 from ...plan.plan import Plan
 from ...plan.scheduler import Machine

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from ...agent.files import write_whole
-from ...agent.transport.rpc import UNIX, Client
+from ...agent.system.files import write_whole
+from ...agent.wire.rpc import UNIX, Client
 
 CLUSTERS = "clusters"
 """The subfolder of the state folder with the homes of local clusters."""

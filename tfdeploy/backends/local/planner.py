@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from ...agent.model.settings import TaskSettings
 from ...agent.record.record import Record
 from ...agent.record.run_folders import recorded_folder
-from ...agent.settings import TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder
 from ...plan.inventory import Inventory

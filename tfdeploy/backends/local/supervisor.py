@@ -18,13 +18,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ...agent.files import write_whole
-from ...agent.launch.processes import CLUSTER_MARK, environment_marks
-from ...agent.polling import wait_until
-from ...agent.transport.rpc import socket_path
-from ...component.plugin_exit import is_cancelled
+from ...agent.system.files import write_whole
+from ...agent.system.polling import wait_until
+from ...agent.system.processes import CLUSTER_MARK, environment_marks
+from ...agent.wire.rpc import socket_path
 from ...errors import BackendError, Unreachable
 from ...paths import make_private
+from ...program.plugin_exit import is_cancelled
 from .paths import Places
 
 if TYPE_CHECKING:  # whoever only observes a cluster lists no processes

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import psutil
 
 from ...agent.launch.exec import program_context
+from ...agent.model.run_state import RunState
 from ...agent.record.record import Record, ViewRequest
-from ...agent.run_state import RunState
 from ...agent.system.parent_death import NOT_FOUND
-from ...agent.transport.rpc import CallError
+from ...agent.wire.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
@@ -28,7 +28,7 @@ from .paths import Places
 from .supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from ...agent.task_dump import TaskDump
+    from ...agent.model.task_dump import TaskDump
 
 _SECONDS = 10.0
 _MARGIN = 30.0

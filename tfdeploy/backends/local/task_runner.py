@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...agent.files import write_whole
+from ...agent.model.run_spec import RunSpec
+from ...agent.model.run_state import RunState
 from ...agent.record.record import Record, RecordView, ViewRequest
-from ...agent.run_spec import RunSpec
-from ...agent.run_state import RunState
-from ...agent.transport.rpc import UNIX, CallError, task_token
+from ...agent.system.files import write_whole
+from ...agent.wire.rpc import UNIX, CallError, task_token
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, set_aside
 from .. import controller_calls
@@ -238,7 +238,7 @@ class LocalTaskRunner:
             yield controller
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
-        from ...agent.settings import TaskSettings
+        from ...agent.model.settings import TaskSettings
 
         folder = places.task(props["hostname"])
         settings = TaskSettings(

@@ -7,8 +7,8 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 
 from ...agent.launch.workdir import inherited
+from ...agent.model.run_state import TENSORBOARD, RunState
 from ...agent.record.record import Record
-from ...agent.run_state import TENSORBOARD, RunState
 from ...agent.system.ports import is_bindable
 from ...errors import SpecError
 from ...plan.plan import Plan

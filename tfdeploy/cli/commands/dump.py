@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ...agent.model.run_state import RUNNING
+from ...agent.model.task_dump import PythonThread, TaskDump
 from ...agent.record.progress import Progress
-from ...agent.run_state import RUNNING
-from ...agent.task_dump import PythonThread, TaskDump
 from ...backends.backend import access
 from ...report.progress import rate_text, step_text
 from ...units import text_of_size

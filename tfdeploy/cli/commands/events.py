@@ -4,9 +4,9 @@ import datetime
 import json
 from collections.abc import Sequence
 
-from ...agent.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
+from ...agent.model.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
+from ...agent.model.run_state import ENGINE_STARTING, LOST
 from ...agent.record.terminal_text import safe
-from ...agent.run_state import ENGINE_STARTING, LOST
 from ...report.events import describe, document, with_waits
 from ..common import print_json, print_message, print_result
 from ..output import sleep_while_read

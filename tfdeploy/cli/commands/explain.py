@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from ...agent.model.run_state import SUCCEEDED
 from ...agent.record.terminal_text import safe
-from ...agent.run_state import SUCCEEDED
 from ...backends.backend import load
 from ...backends.task_access import no_task
 from ...report import diagnosis

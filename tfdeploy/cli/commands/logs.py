@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ... import registry
+from ...agent.model.run_state import RunState
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import plain
-from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound, UsageError
 from ...registry import Entry

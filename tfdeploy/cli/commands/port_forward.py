@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from ...agent.run_state import TENSORBOARD
+from ...agent.model.run_state import TENSORBOARD
 from ...backends.backend import access
 from ...backends.base import Route
 from ...backends.port_forward import LOOPBACK, Forward

@@ -3,7 +3,7 @@
 import time
 
 from ... import registry
-from ...agent.run_state import STOPPED, RunState
+from ...agent.model.run_state import STOPPED, RunState
 from ...backends.backend import access
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry

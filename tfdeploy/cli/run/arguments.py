@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...agent.control.end_policy import may_fail
-from ...agent.run_state import DEAD, SUCCEEDED, RunState
-from ...agent.task_command import FLAGS
+from ...agent.model.run_state import DEAD, SUCCEEDED, RunState
+from ...agent.model.task_command import FLAGS
 from ...errors import SpecError
 from ...spec.backends import DEFAULT_BACKEND, BackendEntry, backend_entry, is_this_computer
 

@@ -17,8 +17,8 @@ from pulumi import automation
 from pulumi.automation._stack import StackInitMode
 
 from ...cluster import TensorFlowCluster
-from ...component.announcements import also_warn
 from ...errors import SpecError
+from ...program.announcements import also_warn
 from ...report.update_failure import ignore_failed_runs
 from .arguments import CLUSTER
 from .stack import LOCK, REFUSAL, REFUSED, WARNINGS, Call, home, stored_call

@@ -9,7 +9,7 @@ from enum import Enum
 from types import FrameType
 
 from ... import registry
-from ...agent.run_state import STOPPED
+from ...agent.model.run_state import STOPPED
 from ...backends.backend import access
 from ...errors import BackendError, CommandError, NotFound
 from ...report.remedies import in_words_of_run

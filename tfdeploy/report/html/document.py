@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from ...agent.events import Event
-from ...agent.run_state import DEAD
+from ...agent.model.events import Event
+from ...agent.model.run_state import DEAD
 from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves

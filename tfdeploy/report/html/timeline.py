@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...agent import events
-from ...agent import run_state as states
-from ...agent.events import Event
+from ...agent.model import events
+from ...agent.model import run_state as states
+from ...agent.model.events import Event
 from ...units import moment
 from ..events import exit_text
 from ..tables import KINDS, REMOVED

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tfdeploy.agent.transport.call_relay import TOKEN_MARK
-from tfdeploy.agent.transport.rpc import TOKEN_HEADER
+from tfdeploy.agent.wire.call_relay import TOKEN_MARK
+from tfdeploy.agent.wire.rpc import TOKEN_HEADER
 from tfdeploy.backends.terminal import STDOUT
 
 VERSION = "1.41"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends import container_access
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.docker import task_access

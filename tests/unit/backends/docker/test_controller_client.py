@@ -14,7 +14,7 @@ from tests.unit.backends.docker.fake_engine import CONNECTED, TOKEN, FakeEngine,
 from tests.unit.props import CANARY, task_props
 from tests.waiting import until
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.transport.rpc import CallError
+from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import record_copy
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.engine import controller_client

@@ -9,7 +9,7 @@ import pytest
 from docker.errors import APIError
 
 from tests.unit.props import CANARY, task_props
-from tfdeploy.agent.transport.rpc import hostname_of, task_token
+from tfdeploy.agent.wire.rpc import hostname_of, task_token
 from tfdeploy.backends.base import TaskProps
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL

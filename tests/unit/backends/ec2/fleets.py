@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.clusters import ID, cluster_ref
 from tests.unit import cases
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.model import ARM, Ec2Inventory, Instance, InstanceType, Subnet
 from tfdeploy.plan.plan import Plan, make_plan

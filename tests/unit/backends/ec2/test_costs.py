@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit import cases
 from tests.unit.backends.ec2.fleets import GPUS, instance, plan, spec
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import hourly_cost

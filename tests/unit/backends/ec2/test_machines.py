@@ -8,7 +8,7 @@ import pytest
 
 from tests.clusters import ID
 from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit import cases
 from tests.unit.backends.ec2.fleets import GPUS, facts, instance, spec
-from tfdeploy.agent.run_state import (
+from tfdeploy.agent.model.run_state import (
     FAILED,
     MOVED,
     STOP_REQUESTED,
@@ -18,7 +18,8 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends.ec2.machine import machines, move
+from tfdeploy.backends.ec2.machine import machine_replacement as move
+from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.move import Replacement
 from tfdeploy.errors import SpecError

@@ -14,6 +14,8 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -21,8 +23,6 @@ from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
 )
 from tfdeploy.agent.record.record import FORMAT, RecordFormatError
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.ec2 import account_bucket, record_bucket
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.record_bucket import RecordBucketProvider

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import CLUSTER, instance
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ObservedMachines, ObservedState
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.ec2 import record_bucket, task_runner

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.local.supervisor import Supervisor

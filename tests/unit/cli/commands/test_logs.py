@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.printing import write
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import FormerTask, RunState
 from tfdeploy.agent.record import pattern_process
 from tfdeploy.agent.record.output import Log
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.cli.commands.logs import LineFilter, _containers, _previous_attempts, select_tasks
 from tfdeploy.cli.snapshot import LogLine, read_lines
 from tfdeploy.errors import NotFound, UsageError

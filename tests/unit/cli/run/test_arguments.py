@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import Ended, RunResult, RunState, TaskState
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.run_state import Ended, RunResult, RunState, TaskState
 from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import cluster_spec

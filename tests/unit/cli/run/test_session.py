@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.calling import call
-from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.model.run_spec import RunSpec
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.cli.command_table import TIMED_OUT, UNREACHABLE
 from tfdeploy.cli.commands import run as command
 from tfdeploy.cli.run import session, stack

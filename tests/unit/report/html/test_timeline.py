@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.simulation import World
-from tfdeploy.agent import events
-from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, TASKS_SUCCEEDED, Ended, RunResult
+from tfdeploy.agent.model import events
+from tfdeploy.agent.model.events import Event
+from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, TASKS_SUCCEEDED, Ended, RunResult
 from tfdeploy.report.html.timeline import Timeline, timeline
 
 NOW = 100.0

@@ -24,7 +24,7 @@ import docker
 from docker.transport import UnixHTTPAdapter
 from docker.utils import kwargs_from_env
 
-from ....agent.polling import wait_until
+from ....agent.system.polling import wait_until
 from ....errors import Unreachable
 from ....paths import make_private, runtime_root
 

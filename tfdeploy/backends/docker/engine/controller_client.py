@@ -15,8 +15,8 @@ from docker.errors import APIError
 
 from ....agent.record.record import ViewRequest
 from ....agent.remove_volumes import SERVICE
-from ....agent.transport import call_relay
-from ....agent.transport.rpc import CallError, Client
+from ....agent.wire import call_relay
+from ....agent.wire.rpc import CallError, Client
 from ....errors import BackendError, Unreachable
 from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from docker.errors import APIError, NotFound
 
-from ....agent.polling import wait_until
+from ....agent.system.polling import wait_until
 from ....errors import Unreachable
 from ...terminal import STDOUT, CommandStream
 from .engine import Engine, engine_errors

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, cast
 
-from ....agent.json_data import JsonData
+from ....agent.model.json_data import JsonData
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings, limits_of
 from ...container_layout import RECORD_FOLDER, SECRETS_FOLDER, TASK_FOLDER, TRAIN_DIR_MODE, default_port

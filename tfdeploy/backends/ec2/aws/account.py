@@ -17,7 +17,7 @@ import pulumi
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ....agent.files import write_whole
+from ....agent.system.files import write_whole
 from ....errors import SpecError
 from ....paths import make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
 
-from ....agent.files import write_whole
-from ....agent.polling import wait_until
+from ....agent.system.files import write_whole
 from ....agent.system.locks import locked
+from ....agent.system.polling import wait_until
 from ....errors import BackendError, Unreachable
 from ....paths import make_private, read_json
 from ...base import ClusterRef

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ....agent.run_state import TENSORBOARD
+from ....agent.model.run_state import TENSORBOARD
 from ....errors import SpecError
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PER_TASK, InstanceSpec

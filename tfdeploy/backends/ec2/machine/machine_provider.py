@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ....agent.run_state import UNKNOWN, UNREACHABLE
+from ....agent.model.run_state import UNKNOWN, UNREACHABLE
 from ....errors import BackendError, SpecError, Unreachable
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec

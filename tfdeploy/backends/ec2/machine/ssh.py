@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from ....agent.files import write_whole
+from ....agent.system.files import write_whole
 from ....errors import CommandError, SpecError, Unreachable
 from ....paths import cluster_state, make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ....agent.control.end_policy import spent
-from ....agent.run_state import RunState
+from ....agent.model.run_state import RunState
 from ....errors import SpecError
 from ....outputs import CostSummary
 from ....plan.inventory import Inventory, RunCost

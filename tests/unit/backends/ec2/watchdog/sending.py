@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, part_name
 from tfdeploy.backends.ec2.watchdog.s3 import PutError
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
 from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
-from tfdeploy.agent.events import RUN_SUBMITTED, Event
-from tfdeploy.agent.files import append
+from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.agent.record import record_files
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import RecordList, list_files
-from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.system.files import append
 from tfdeploy.backends.ec2.watchdog import record_upload
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload
 from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder

@@ -14,15 +14,14 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Sequence
+from typing import Iterator, List, Sequence
 from urllib.parse import quote
 
-from ..files import sha256_of
-from ..transport.rpc import Client
-from .artifact_manifest import is_complete, load_manifest
-from .artifacts import OWN_FILES, Artifact
-from .record_files import is_valid_name
-from .stored_artifact import FILES
+from ..record.artifacts import OWN_FILES, Artifact
+from ..record.restorable import RestorableFile, restored_path
+from ..record.stored_artifact import FILES
+from ..system.files import sha256_of
+from ..wire.rpc import Client
 
 _DRAFTS = f"{OWN_FILES}restore"
 _RESTORED = f"{OWN_FILES}restored"
@@ -33,40 +32,6 @@ _PAST = 60
 _CHECKPOINT = "checkpoint"
 _SECONDS = 120.0
 """So long one call may take."""
-
-
-class RestorableFile(NamedTuple):
-    """One artifact in the record."""
-
-    path: str
-    size: int
-    sha256: str
-
-
-def restorable(run_folder: Path) -> List[RestorableFile]:
-    """The files of the artifacts that a run has complete in the record, with their hashes. A list that was made anew has none.
-
-    Raises:
-        OSError: the list of them cannot be read.
-    """
-    artifacts = [item for item in load_manifest(run_folder).artifacts if is_complete(run_folder, item)]
-    files = [file for artifact in artifacts for file in artifact.files]
-    folder = run_folder / "artifacts"
-    return [RestorableFile(it.name, it.size, it.sha256 or sha256_of(folder / it.name)) for it in files]
-
-
-def restored_path(folder: Path, path: str) -> Path:
-    """The file in a folder of the record.
-
-    Raises:
-        ValueError: the path leads out of the folder.
-    """
-    if not is_valid_name(path):
-        raise ValueError(f"{path!r} is not a path of an artifact")
-    file = folder / path
-    if folder.resolve() not in file.resolve().parents:
-        raise ValueError(f"{path!r} leads out of the artifacts")
-    return file
 
 
 def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:

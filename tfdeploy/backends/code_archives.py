@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .agent.files import write_whole
-from .errors import BackendError
-from .paths import cluster_folder, make_private, state_folder
+from ..agent.system.files import write_whole
+from ..errors import BackendError
+from ..paths import cluster_folder, make_private, state_folder
 
 _UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
 """What reading a damaged archive raises."""

@@ -5,15 +5,21 @@ from typing import Any, Dict, List, Mapping
 
 from .json_data import JsonData
 
+ANY_INDEX = "**/*.index"
+
+DEFAULT_PATTERNS = (
+    "**/saved_model.pb",
+    "**/*.keras",
+    "**/checkpoint",
+    ANY_INDEX,
+    "**/*.h5",
+    "**/*.hdf5",
+    "**/*.weights.json",
+)
+"""Artifacts unless the user names others."""
+
 _ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
 """Members of a run that a state of Pulumi always has."""
-
-
-def _default_artifacts() -> List[str]:
-    """Those of a specification from before there were artifacts."""
-    from .record.artifacts import DEFAULT_PATTERNS  # takes a launcher long to load
-
-    return list(DEFAULT_PATTERNS)
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,7 @@ class RunSpec(JsonData):
     """In an elastic run: up to so many workers may exist. Every task knows the addresses of all of them. 0: the run is not elastic."""
     worker_port: int = 0
     """In an elastic run: the port of worker 0 that the user has chosen; worker 1 has the next one. 0 for any."""
-    artifacts: List[str] = field(default_factory=_default_artifacts)
+    artifacts: List[str] = field(default_factory=lambda: list(DEFAULT_PATTERNS))
     """What is uploaded of `train_dir` when the run ends: glob patterns."""
     checkpoint_upload_interval: float = 0.0
     """The fewest seconds between two uploads of the newest checkpoint while the run trains; 0: only when it ends."""

@@ -16,12 +16,12 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 from pulumi.runtime.stack import wait_for_rpcs
 
-from .backends.stack_config import plain_values
-from .cluster import TensorFlowCluster
-from .component.plugin_exit import follow_engine
-from .registry import versions
-from .report.update_failure import failure_of
-from .spec.arg_docs import CLASSES, described
+from ..backends.stack_config import plain_values
+from ..cluster import TensorFlowCluster
+from ..registry import versions
+from ..report.update_failure import failure_of
+from ..spec.arg_docs import CLASSES, described
+from .plugin_exit import follow_engine
 
 NAME = "tfdeploy"
 DISTRIBUTION = "pulumi-tfdeploy"

@@ -1,6 +1,6 @@
 """What an update does with a run when it replaces machines: by others of another type, disks, image or network."""
 
-from ....agent.run_state import FAILED, STOPPED, RunState, continues
+from ....agent.model.run_state import FAILED, STOPPED, RunState, continues
 from ....plan.inventory import Inventory
 from ....plan.plan import Plan
 from ....plan.run_id import is_same_content

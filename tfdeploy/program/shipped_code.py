@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..agent.run_spec import RunSpec
-from ..agent.run_state import RunState
+from ..agent.model.run_spec import RunSpec
+from ..agent.model.run_state import RunState
 from ..errors import SpecError
 from ..paths import output_files
 from ..plan import commands, old_programs
@@ -67,7 +67,7 @@ def changed_files(cluster: Mapping[str, object], code: "Bundle | None", current:
     """How the code differs from that of the current run; empty where it does not, and where that code is not stored here."""
     if code is None or current is None or current.spec.code in ("", code.name):
         return ""
-    from .. import code_archives
+    from ..backends import code_archives
     from ..plan.code_bundle import changed_files as changed
 
     earlier = code_archives.load(cluster, current.spec.code)
@@ -137,7 +137,7 @@ def store(cluster: Mapping[str, object], code: "Bundle | None", run: RunSpec, cu
     """Store the code of a new run, from where its submission reads it: the folder may change meanwhile."""
     if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
         return
-    from .. import code_archives
+    from ..backends import code_archives
     from ..plan.code_bundle import archive
 
     code_archives.store(cluster, code.name, archive(code), current.spec.code if current else "")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..agent.run_state import FAILED, STOPPED, RunState
+from ..agent.model.run_state import FAILED, STOPPED, RunState
 from ..backends.backend import load
 from ..backends.base import ClusterRef
 from ..errors import SpecError

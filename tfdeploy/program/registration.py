@@ -13,7 +13,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from .. import registry
-from ..agent.json_data import JsonData
+from ..agent.model.json_data import JsonData
 from ..backends.backend import Backend
 from ..backends.base import same_cluster
 from ..backends.not_replaced import not_replaced
@@ -247,12 +247,7 @@ async def _observe(
 ) -> "Report":
     """The report of a cluster that exists; `values` are its token and when the run was `submitted`, which this sets."""
     submitted.set()
-    from ..report.update_wait import (  # the first preview of a cluster observes nothing
-        CLUSTER_ROW,
-        RUN_ROW,
-        Watch,
-        observed,
-    )
+    from ..report.update_wait import CLUSTER_ROW, RUN_ROW, Watch, observed
 
     watch = Watch(
         declaration.backend,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Dict
 from urllib.parse import quote
 
-from ..polling import Backoff
 from ..record.output import DIFFERS, Spool
 from ..record.record_files import PART
+from ..system.polling import Backoff
 from .rpc import CallError, Client
 
 _GATHER_SECONDS, _SEND_SECONDS = 0.02, 0.2
