@@ -23,7 +23,7 @@ LIMITS = {
     "tfdeploy/cli": 6437,
     "tests": 78546,
     "bench": 4800,
-    "docs": 6811,
+    "docs": 6818,
     "tools": 12810,
     "programs": 25700,
     "images": 450,
