@@ -24,7 +24,7 @@ LIMITS = {
     "tests": 78546,
     "bench": 4800,
     "docs": 6818,
-    "tools": 12810,
+    "tools": 12821,
     "programs": 25700,
     "images": 450,
     ".ci": 50,
