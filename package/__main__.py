@@ -1,5 +1,5 @@
 """The component as a Pulumi package; schema.json is what other languages know of it."""
 
-from tfdeploy.provider import run
+from tfdeploy.program.provider import run
 
 run()

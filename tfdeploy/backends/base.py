@@ -99,7 +99,7 @@ def limits_of(props: TaskProps) -> "Limits":
 
 
 def launcher_settings(props: TaskProps) -> dict[str, Any]:
-    """What a launcher gets on every engine: members of `agent.settings.TaskSettings`, as JSON."""
+    """What a launcher gets on every engine: members of `agent.model.settings.TaskSettings`, as JSON."""
     task = {key: props[key] for key in ("hostname", "job", "index")}
     return {**task, "limits": limits_of(props).to_dict()}
 
