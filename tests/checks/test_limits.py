@@ -14,14 +14,14 @@ LIMITS = {
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11362,
-    "tfdeploy/backends": 3424,
+    "tfdeploy/backends": 3425,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6872,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6437,
-    "tests": 78546,
+    "tests": 78552,
     "bench": 4800,
     "docs": 6818,
     "tools": 12821,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48522, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48523, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

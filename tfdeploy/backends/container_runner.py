@@ -236,8 +236,8 @@ class ContainerRunner(Generic[Definition]):
         former = record_copy.record.current()  # the controller has forgotten the tasks by now
         try:
             self.end_run(cluster)
-            if not record_copy.download(self.controller(cluster)):
-                refuse_loss(cluster, record_copy, retain)
+            responds = record_copy.download(self.controller(cluster))
+            refuse_loss(cluster, record_copy, retain, responds)
             seconds = self.stop_seconds(self.grace(cluster)) + STOP_MARGIN
             retained = self.remove_all(cluster, seconds, retain, [former, record_copy.record.current()])
         except self.unreachable as error:

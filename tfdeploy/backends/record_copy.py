@@ -262,12 +262,13 @@ def observed_view(
     return replace(view, at=update.at or view.at), None
 
 
-def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy, retain: Retain) -> None:
-    """Refuse to delete the only copy of artifacts, unless the user says so."""
+def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy, retain: Retain, responds: bool) -> None:
+    """Refuse to delete the only copy of artifacts, unless the user says so. `responds` is whether the controller does."""
     missing = "" if retain.get("is_elsewhere") else record_copy.missing_artifacts()
     if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
+        problem = "cannot send all of them" if responds else "does not respond"
         raise BackendError(
-            f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
+            f"{cluster['name']}: the controller {problem}, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
             f"it does (`tfdeploy explain` shows why it does not). `{DELETE_UNREACHABLE}=1 pulumi destroy` deletes them"
         )
 

@@ -333,6 +333,12 @@ def test_nothing_is_deleted_while_artifacts_have_not_arrived(present: Distant, m
     with pytest.raises(BackendError, match=f"does not respond, and {lacking}"):
         runner.delete_all(cluster_ref(), "", retain)
     monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 60.0)
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: present)
+    artifact = present.record.artifacts_folder("run") / "one"
+    artifact.write_bytes(b"abd")  # damaged: it has not the hash of the list
+    with pytest.raises(BackendError, match=f"cannot send all of them, and {lacking}.* Nothing is deleted"):
+        runner.delete_all(cluster_ref(), "", retain)
+    artifact.write_bytes(b"abc")
     assert RecordCopy(cluster_ref()).download(present)
     assert stored(present) == {"one": b"abc"}
     present.store(one=b"abcd")
