@@ -12,7 +12,7 @@ from tests.unit.agent.uploading import NOW, Cluster, spec, upload
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadRefused
+from tfdeploy.agent.control.upload_calls import UploadCalls, UploadRefused
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS, RestartPolicy, RunJob
@@ -27,6 +27,7 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.agent.model.sync import EXITED, LauncherReport, Order
+from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.record import Record, ViewRequest
 
 
@@ -153,6 +154,20 @@ def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the
     assert controller.is_uploading(), "the program has ended meanwhile"
     upload(controller, True)
     assert not controller.is_uploading()
+
+
+def test_what_has_arrived_of_an_upload_that_was_given_up_is_deleted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each deletion waits for the disk, and launchers for the controller meanwhile."""
+    deleted: list[tuple[str, str]] = []
+    monkeypatch.setattr(ArtifactStore, "discard", lambda _, run_id, machine: deleted.append((run_id, machine)))
+    run, calls = RunState(spec("worker-0"), NOW), UploadCalls(Record(tmp_path))
+    run.uploads = {"a": MachineUpload("worker-0", NOW)}
+    run.tasks["worker-0"].seen = NOW + artifact_uploads.MAX_SECONDS
+    for seconds in range(3):
+        calls.expire(run, NOW + artifact_uploads.MAX_SECONDS + seconds + 1)
+    assert deleted == [("run", "a")]
 
 
 @settings(deadline=None)

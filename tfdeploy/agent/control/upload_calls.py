@@ -28,6 +28,8 @@ class UploadCalls:
         self._store = ArtifactStore(record.folder / "runs")
         self._lock = threading.Lock()
         self._told: Set[Tuple[str, ...]] = set()
+        self._given_up: Set[Tuple[str, str]] = set()
+        """Runs and machines of which what has arrived was deleted."""
 
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[Drafts], List[Event]]:
         """List artifacts; what is wanted of each, and what happened."""
@@ -75,8 +77,10 @@ class UploadCalls:
     def expire(self, run: RunState, now: float) -> List[Event]:
         """Mark uploads that are lost or take too long, and delete what has arrived where no launcher continues it; what happened."""
         happened = expire(run, now)
-        for machine in machines_in(run, UPLOAD_GIVEN_UP):
-            self._store.discard(run.spec.id, machine)
+        given_up = {(run.spec.id, machine) for machine in machines_in(run, UPLOAD_GIVEN_UP)}
+        for run_id, machine in given_up - self._given_up:
+            self._store.discard(run_id, machine)
+        self._given_up = given_up
         return happened
 
 
