@@ -81,7 +81,7 @@ def test_destroy_keeps_the_record_and_says_where_and_a_second_one_is_a_no_op(pro
     project.up()
     output = project.destroy().output
     kept = Path(output.partition("are stored in ")[2].split()[0])
-    assert [path.read_text()[28:] for path in kept.glob("record/runs/*/logs/worker-0/0.log")] == [
+    assert [path.read_text()[27:] for path in kept.glob("record/runs/*/logs/worker-0/0.log")] == [
         " stdout F:1 the last line\n"
     ]
     assert project.destroy().exit_code == 0
