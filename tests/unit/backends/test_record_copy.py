@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.clusters import cluster_ref
-from tests.examples import examples
 from tests.unit.backends.distant import Cut, Distant, distant_record
-from tests.unit.printing import CHUNKS
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
@@ -35,7 +31,7 @@ from tfdeploy.agent.system import files as agent_files
 from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError, RecordLost
+from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError
 from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
@@ -65,44 +61,6 @@ def present() -> Iterator[Distant]:
     with distant_record() as distant:
         distant.submit("run", 1)
         yield distant
-
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just(Distant.submit), st.sampled_from(["one", "two"]), st.integers(1, 3)),
-        st.tuples(st.just(Distant.print), st.integers(0, 2), CHUNKS),
-        st.tuples(st.just(Distant.shrink)),
-        st.tuples(st.just(Distant.happen), st.text(max_size=20)),
-        st.tuples(st.just(Distant.update), st.integers(0, 5)),
-        st.tuples(st.just(Distant.torn_after), st.integers(0, 8)),
-        st.tuples(st.just(Distant.begin_life)),
-    ),
-    max_size=14,
-)
-
-
-@settings(max_examples=examples(100))
-@given(STEPS)
-def test_a_copy_becomes_equal_whatever_happens_meanwhile(steps: list[tuple[Any, ...]]) -> None:
-    with distant_record() as distant:
-        for action, *arguments in steps:
-            with suppress(Cut, RecordLost):
-                if action is Distant.torn_after:
-                    with distant.torn_after(*arguments):
-                        distant.update()
-                else:
-                    action(distant, *arguments)
-            assert distant.differing() == []
-        if not distant.run and distant.copy.current():
-            with pytest.raises(RecordLost):
-                distant.update()
-            return
-        distant.update()
-        if distant.run:
-            run_id = distant.run.spec.id
-            assert distant.content(distant.copy, run_id) == distant.content(distant.record, run_id)
-        distant.update_all_runs()
-        distant.check_same()
 
 
 def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
