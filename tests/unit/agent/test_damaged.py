@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.backends.distant import distant_record
 from tests.unit.printing import all_lines, folder, write
 from tests.unit.simulation import World
 from tfdeploy.agent.model.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
@@ -162,21 +161,6 @@ def test_a_state_that_is_damaged_in_both_files_is_an_error_and_not_a_missing_run
         next(tmp_path.rglob(name)).write_bytes(b"\0" * 100)
     with pytest.raises(RecordDamaged, match="is damaged"):
         Record(tmp_path).current()
-
-
-def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them() -> None:
-    with distant_record() as distant:
-        distant.submit("one", 1)
-        distant.happen("before")
-        distant.update()
-        with (distant.record.run_folder("one") / "events.jsonl").open("ab") as file:
-            file.write(b"\xff\xfe\0\x80 torn")
-        distant.update()
-        distant.happen("after")
-        distant.update()
-        copied = [(it.run_folder("one") / "events.jsonl").read_bytes() for it in (distant.record, distant.copy)]
-        assert copied[0] == copied[1]
-        assert [one.reason for one in distant.copy.events("one")][:2] == ["before", "after"]
 
 
 def test_the_oldest_runs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

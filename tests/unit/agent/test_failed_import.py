@@ -88,12 +88,6 @@ def test_what_has_changed_arrives_anew_after_an_import_was_cut_off(
     assert (Record(tmp_path / "here").artifacts_folder(SPEC.id) / after).read_bytes() == b"now"
 
 
-def test_what_another_record_has_left_is_removed(tmp_path: Path, controller: Controller) -> None:
-    sent(controller, recorded(tmp_path / "another", run_state(spec=replace(SPEC, id="other"))))
-    given(controller, stopped(tmp_path / "there"))
-    assert Record(tmp_path / "here").runs() == [SPEC.id]
-
-
 def test_a_run_that_was_submitted_meanwhile_is_not_replaced(tmp_path: Path, controller: Controller) -> None:
     request = sent(controller, stopped(tmp_path / "there"))
     controller.submit_run(replace(SPEC, id="newer", train_dir=str(tmp_path / "train"), resume_from=""))

@@ -30,7 +30,6 @@ from tfdeploy.agent.record.artifact_manifest import (
     save_manifest,
     stored_artifacts,
 )
-from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import RecordFile, small_file
 from tfdeploy.agent.record.replica import pack
@@ -42,22 +41,6 @@ from tfdeploy.backends.lost_record import list_record
 @pytest.fixture
 def controller(tmp_path: Path) -> Controller:
     return Controller(Record(tmp_path / "here"))
-
-
-def test_a_record_arrives_with_its_logs_events_and_artifacts(
-    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tfdeploy.agent.record.replica.PART", 1_000_000)
-    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    given(controller, there)
-    here = Record(tmp_path / "here")
-    run_id = SPEC.id
-    assert here.record_id() == there.record_id()
-    assert here.log(run_id, "worker-0").printed(STDOUT) == b"step 1\n"
-    assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
-    assert (here.run_folder(run_id) / "search.json").read_text() == "{}", "the search continues"
-    assert [event.kind for event in here.events(run_id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
-    assert not [*(tmp_path / "here").rglob("*.draft")]
 
 
 def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path: Path, controller: Controller) -> None:

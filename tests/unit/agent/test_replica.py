@@ -11,7 +11,7 @@ from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.record.artifact_store import DRAFT_FOLDER
 from tfdeploy.agent.record.output import MAX_PIECES
-from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, small_file
+from tfdeploy.agent.record.record_files import PART, Range, RecordFile, small_file
 from tfdeploy.agent.record.replica import Replica, read_all
 
 LOG = "runs/r/logs/worker-0"
@@ -98,21 +98,6 @@ def test_a_copy_with_another_hash_is_read_again(tmp_path: Path) -> None:
     original.files = {name: b"other"}
     (tmp_path / name).write_bytes(b"XXXXX")
     assert update(tmp_path, original, [listed]) == [name], "foreign bytes are refused"
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        '{"spec": {"id": "../../escaped", "tasks": []}, "tasks": {}}',
-        '{"spec": {"id": "r", "tasks": []}, "tasks": {"../../etc": {"hostname": "../../etc"}}}',
-        "{}",
-    ],
-)
-def test_a_list_with_a_state_that_names_other_folders_is_refused(state: str) -> None:
-    """Also where it is not the state of the current run."""
-    files = {"runs/r/run_state.json": small_file("", state).to_list()}
-    with pytest.raises(ValueError, match="the run 'r'"):
-        RecordList.from_dict({"record_id": "a1", "at": 1.0, "files": files, "run": "another"})
 
 
 def test_what_has_arrived_of_a_checkpoint_that_was_replaced_meanwhile_does_not_pile_up(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tfdeploy.agent.model.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ende
 from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.system.files import append
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.record_copy import RecordCopy, RecordLost
 from tfdeploy.errors import BackendError
@@ -93,6 +94,7 @@ def left(folder: Path, attempt: int, exit_: Ended | None, sent: bytes = b"step 1
     """The folder of a launcher that has not reported the end of its program, nor what it printed after 'step 1'."""
     write(Log(folder / "spool" / SPEC.id), [(STDOUT, sent)])
     write(Log(folder / "spool" / SPEC.id), [(STDOUT, b"step 2\n")], attempt)
+    append(Log(folder / "spool" / SPEC.id).path(0), b"torn")
     if exit_:
         note = {"run_id": SPEC.id, "attempt": attempt, "port": 1, "started": 3.0, "ended_at": 4.0, "boot": ""}
         (folder / "exit.json").write_text(json.dumps({**note, "exit": exit_.to_dict()}))
@@ -119,6 +121,7 @@ def test_what_a_stopped_launcher_has_stored_is_in_the_copy(
     task: TaskState = current(record).tasks["worker-0"]
     assert (task.state, task.attempt) == (state, next_attempt)
     assert record.log(SPEC.id, "worker-0").printed(STDOUT) == b"step 1\nstep 2\n"
+    assert record.log(SPEC.id, "worker-0").path(0).read_bytes().endswith(b"step 2\n"), "no torn line"
     assert len(record.events(SPEC.id)) == (2 if state != RUNNING else 1)
 
 

@@ -1,7 +1,6 @@
 """The user's copy of a record: it becomes equal to the original, whatever happens meanwhile, and names what it lacks."""
 
 import errno
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,15 +16,11 @@ from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
-    ManifestArtifact,
-    ManifestFile,
     save_manifest,
     stored_artifacts,
 )
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.record.record_files import Range
-from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.system import files as agent_files
 from tfdeploy.agent.wire.rpc import CallError
@@ -72,31 +67,6 @@ def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
     present.check_same()
 
 
-def test_the_copy_keeps_pieces_that_the_record_has_deleted(present: Distant) -> None:
-    present.print(0, [(STDOUT, b"x" * 60 + b"\n")] * 9)
-    present.update()
-    log, copy = (it.log("run", "worker-0") for it in (present.record, present.copy))
-    stored = copy.printed(STDOUT)
-    assert len(log.pieces()) > 2
-    log.path(0).unlink()
-    present.print(0, [(STDOUT, b"later\n")])
-    present.update()
-    assert copy.printed(STDOUT) == stored + b"later\n"
-
-
-def test_the_record_of_another_life_is_set_aside(distant: Distant) -> None:
-    distant.submit("one", 2)
-    distant.print(0, [(STDOUT, b"x" * 200)])
-    distant.update()
-    distant.begin_life()
-    distant.submit("one", 1)
-    distant.print(0, [(STDERR, b"y")])
-    for _ in range(2):
-        distant.update()
-    distant.check_same()
-    assert len([*state_folder().rglob("run_state.json")]) == 2
-
-
 def test_another_life_that_begins_during_an_update_does_no_harm(
     present: Distant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,25 +110,6 @@ def test_a_response_is_limited_and_checked(present: Distant, monkeypatch: pytest
     assert PART < max(sizes) < PART + 200
 
 
-@pytest.mark.parametrize("name", ["../out", "/out", "runs/a/../../out", "runs/run/logs/../x.log", "lock", "code/x.zip"])
-def test_a_cluster_names_no_file_outside_of_the_record(
-    present: Distant, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    call = Distant.call
-
-    def listed(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
-        if path == "/ranges":
-            return pack([Range(name, 0, 1)], [b"x"])
-        response = json.loads(call(distant, method, path, body))
-        response["files"][name] = [1, "", *(["x"] if "logs" not in name else [])]
-        return json.dumps(response).encode()
-
-    monkeypatch.setattr(Distant, "call", listed)
-    present.update()
-    assert not [path for path in present._home.rglob("*") if path.name in ("out", "x.log", "lock", "x.zip")][1:]
-    present.check_same()
-
-
 def stored(distant: Distant) -> dict[str, bytes]:
     folder = distant.copy.artifacts_folder("run")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -195,47 +146,13 @@ def test_what_takes_too_long_is_continued_by_the_next_observation(
     assert present.calls.count("/ranges") == 2, "the first part had arrived"
 
 
-def checkpoint(name: str, *paths: str, version: str = "1") -> ArtifactList:
-    files = [ManifestFile(path, len(f"{name} {version}"), version) for path in paths]
-    return ArtifactList([ManifestArtifact("checkpoint", name, "m", 0, files)])
-
-
-@pytest.mark.parametrize(
-    ("later", "left"),
-    [
-        (checkpoint("c-6", "c-6.index", "checkpoint", version="2"), {"c-6.index": b"c-6 2", "checkpoint": b"c-6 2"}),
-        (checkpoint("c-5", "c-5.index", "checkpoint", version="2"), {"c-5.index": b"c-5 2", "checkpoint": b"c-5 2"}),
-        (
-            checkpoint("d/c-1", "d/c-1.index", "d/checkpoint"),
-            {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1", "d/c-1.index": b"d/c-1 1", "d/checkpoint": b"d/c-1 1"},
-        ),
-        (ArtifactList([], [LeftOut("x", 1, LIMIT, "m")]), {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1"}),
-        (ArtifactList([], [LeftOut("c-5", 1, CLUSTER_LIMIT, "m")]), {}),
-    ],
-    ids=["newer", "changed", "of another folder", "none any more", "beyond the limit that is stated"],
-)
-def test_a_copy_stores_its_checkpoint_until_what_replaces_it_is_complete(
-    present: Distant, later: ArtifactList, left: dict[str, bytes]
-) -> None:
-    def upload(manifest: ArtifactList) -> None:
-        for artifact in manifest.artifacts:
-            for file in artifact.files:
-                path = present.record.artifacts_folder("run") / file.name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(f"{artifact.name} {file.version}".encode())
-        save_manifest(present.record.run_folder("run"), manifest)
-
-    upload(checkpoint("c-5", "c-5.index", "checkpoint"))
+def test_a_copy_deletes_what_is_listed_no_more_only_where_a_limit_is_stated(present: Distant) -> None:
+    present.store(one=b"content")
     present.update()
-    before = {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1"}
-    upload(later)
-    for calls in (1, 2) if later.artifacts else ():
-        with suppress(Cut):
-            present.update(calls)
-        assert stored(present) == before, "no part of it is replaced"
-        assert rows(present) == [("c-5", True), (later.artifacts[0].name, False)], "and what is to come is named"
-    present.update()
-    assert stored(present) == left
+    for left_out, left in ((LIMIT, {"one": b"content"}), (CLUSTER_LIMIT, {})):
+        save_manifest(present.record.run_folder("run"), ArtifactList([], [LeftOut("one", 7, left_out, "m")]))
+        present.update()
+        assert stored(present) == left
 
 
 def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,17 +161,6 @@ def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypa
         patch.setattr(replica, "CLUSTER_BYTES", 10)
         present.update()
     assert rows(present) == [("one", True), ("two", False), ("three", False)]
-
-
-def test_a_file_that_is_damaged_is_not_stored(present: Distant) -> None:
-    present.store(one=b"content")
-    path = present.record.artifacts_folder("run") / "one"
-    path.write_bytes(b"damaged")
-    present.update()
-    assert stored(present) == {}
-    path.write_bytes(b"content")
-    present.update()
-    assert stored(present) == {"one": b"content"}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "nonsense", '{"artifacts": [{}], "left_out": []}'])

@@ -53,7 +53,7 @@ def stored_record(folder: Path) -> Record:
     return record
 
 
-TEXTS = ("record_id", "format", "current", "run_state.json", "artifacts.json")
+TEXTS = ("record_id", "format", "current", "run_state.json", "search.json", "artifacts.json")
 
 
 def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
