@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6872,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6437,
-    "tests": 78567,
+    "tests": 78574,
     "bench": 4800,
     "docs": 6818,
     "tools": 12821,
