@@ -236,7 +236,9 @@ def test_an_unfinished_line_of_a_killed_attempt_ends_where_the_next_begins(tmp_p
     ]
 
 
-def test_a_tail_behind_a_progress_bar_reads_only_a_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def begins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where the readers of tails begin from now on."""
     begins: list[int] = []
 
     class Watched(Reader):
@@ -244,12 +246,26 @@ def test_a_tail_behind_a_progress_bar_reads_only_a_little(tmp_path: Path, monkey
             begins.append(begin)
             super().__init__(log, begin)
 
+    monkeypatch.setattr(module, "Reader", Watched)
+    return begins
+
+
+def test_a_tail_behind_a_progress_bar_reads_only_a_little(tmp_path: Path, begins: list[int]) -> None:
     log = Log(tmp_path)
     write(log, [(STDERR, b"\r%d%%" % number) for number in range(100)])
-    monkeypatch.setattr(module, "Reader", Watched)
     assert [line.text for line in log.tail(1)] == ["99%"]
     assert len(begins) == 1
     assert log.end - begins[0] < 100
+
+
+def test_a_tail_after_much_output_of_the_other_stream_reads_only_a_little(
+    tmp_path: Path, begins: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST_TAIL", 1_600)
+    log = Log(tmp_path)
+    write(log, [(STDOUT, b"step\n") for _ in range(400)] + [(STDERR, b"Traceback:\nno such file\n")])
+    assert [line.text for line in log.tail(3)] == ["step", "Traceback:", "no such file"]
+    assert log.end - min(begins) <= 1_600
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ _BLOCK = 256 * 1024
 _TAIL_BYTES = 32 * 1024
 """How many bytes from the end the search for a tail begins."""
 
+_LONGEST_TAIL = 8 * 1024 * 1024
+"""So many bytes from the end, a tail takes a line without its beginning: one stream may have printed nothing for much longer."""
+
 _MAX_DAMAGE = 1000
 """How many damaged places of a log are counted."""
 
@@ -157,7 +160,8 @@ class Log:
 
     def tail(self, count: int) -> List[Line]:
         """The last `count` lines, oldest first, those without a newline at the end. It reads from a place near the end, then from
-        earlier ones until each returned line is complete: the first line of each stream may lack its beginning."""
+        earlier ones until each returned line is complete: the first line of each stream may lack its beginning. From `_LONGEST_TAIL` on
+        it reads earlier ones only while there are fewer lines."""
         pieces = self.pieces()
         start, end = (pieces[0], pieces[-1] + self.size(pieces[-1])) if pieces else (0, 0)
         span = _TAIL_BYTES
@@ -167,7 +171,7 @@ class Log:
             lines = [*reader.more(), *reader.unfinished()]
             heads = {line.pipe: place for place, line in reversed(list(enumerate(lines)))}
             torn = any(place >= len(lines) - count and not lines[place].redrawn for place in heads.values())
-            if end - span <= start or (len(lines) >= count and not torn):
+            if end - span <= start or (len(lines) >= count and (not torn or span >= _LONGEST_TAIL)):
                 return lines[-count:]
             span *= 4
         return []
