@@ -210,6 +210,28 @@ def test_pieces_arrive_in_any_order_and_may_be_missing(tmp_path: Path) -> None:
     assert [line.text for line in log.tail(2)] == ["1", "3"]
 
 
+def test_no_line_is_left_out_when_the_next_piece_begins_while_one_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, read = Log(tmp_path), Log.read
+    first, rest, following = ([(STDOUT, text * PIECE + b"\n")] for text in (b"1", b"2", b"3"))
+    monkeypatch.setattr(module, "PIECE_BYTES", 2 * PIECE)
+    write(log, first)
+    reader = Reader(log)
+    lines = list(reader.more())
+
+    def read_late(log: Log, position: int, size: int) -> bytes:
+        content = read(log, position, size)
+        monkeypatch.setattr(Log, "read", read)
+        write(log, rest + following)
+        return content
+
+    monkeypatch.setattr(Log, "read", read_late)
+    lines += [*reader.more(), *reader.more()]
+    assert len(log.pieces()) == 2
+    assert [line.text[0] for line in lines] == ["1", "2", "3"]
+
+
 def test_the_oldest_pieces_are_deleted_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PIECES", 2)
     spool = Spool(tmp_path, {})
