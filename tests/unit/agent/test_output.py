@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.printing import CHUNKS, Chunk, all_lines, folder, printed, seen, write
@@ -21,6 +21,7 @@ from tfdeploy.agent.record.output_lines import (
     STDERR,
     STDOUT,
     Encoder,
+    Joiner,
     Line,
     Part,
     encode,
@@ -144,6 +145,23 @@ def test_reading_as_it_comes_gives_the_same_lines_as_reading_at_the_end(chunks: 
         whole = Reader(log)
         assert found == list(whole.more())
         assert reader.unfinished() == whole.unfinished()
+
+
+REDRAWN = st.lists(
+    st.sampled_from([b"\r", b"a", b"50%", b"\b", b"\x1b", b"\x1b[", b"K", b"2K", b"G", b"\x1b[31m", b"\xc3", b"\xa9"])
+).map(b"".join)
+
+
+@given(st.lists(REDRAWN, min_size=2, max_size=5))
+@example([b"20%\r\x1b[31m", b"\x1b[0m"])
+def test_what_a_terminal_shows_is_the_same_without_what_is_hidden_already(parts: list[bytes]) -> None:
+    whole, shown = Joiner(), Joiner()
+    for number, text in enumerate([*parts, b""]):
+        part = Part(1.0, STDOUT, 1, text, number == len(parts))
+        lines, shown_lines = list(whole.add(part)), list(shown.add(part))
+        shown = Joiner(shown.state(shown_only=True))
+        assert [line.text for line in lines] == [line.text for line in shown_lines]
+        assert [line.text for line in whole.unfinished()] == [line.text for line in shown.unfinished()]
 
 
 @given(CHUNKS, st.integers(1, PIECE))

@@ -179,6 +179,16 @@ def test_a_progress_bar_without_newline_is_held_in_bounded_memory(tmp_path: Path
         assert bar.redrawn
 
 
+def test_of_a_progress_bar_without_newline_only_what_it_shows_is_stored(tmp_path: Path) -> None:
+    record, job, patterns = Record(tmp_path), World(workers=1).job, {"percent": r"(\d+)%"}
+    record.save(job)
+    log = record.log(job.spec.id, "worker-0")
+    for number in range(20):
+        write(log, [(STDERR, b"\r%d%% " % number + b"#" * 2_000)])
+        assert record.search(job, patterns).metrics == {"percent": f"{number}"}
+    assert (record.run_folder(job.spec.id) / "search.json").stat().st_size < 8_000
+
+
 def test_a_long_line_is_held_in_bounded_memory_and_its_length_is_known(tmp_path: Path) -> None:
     log = Log(tmp_path)
     reader = Reader(log)

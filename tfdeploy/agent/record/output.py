@@ -195,9 +195,10 @@ class Reader:
         """The offset of what follows the lines that were read."""
         self._joiner = Joiner(state["rests"] if state else None)
 
-    def state(self) -> Dict[str, Any]:
-        """Where this reader is, as JSON: after a block, or after all lines of `more`."""
-        return {"position": self.position, "rests": self._joiner.state()}
+    def state(self, shown_only: bool = False) -> Dict[str, Any]:
+        """Where this reader is, as JSON: after a block, or after all lines of `more`. With `shown_only`, lines that have not ended lack
+        what a terminal shows no longer, such as the earlier states of a progress bar."""
+        return {"position": self.position, "rests": self._joiner.state(shown_only)}
 
     def unfinished(self) -> List[Line]:
         """What no newline has ended yet, in each stream."""
@@ -211,7 +212,9 @@ class Reader:
     def block(self) -> Optional[List[Tuple[int, Line]]]:
         """The lines that end in the next bytes, each with the offset of its last part; None where there are no more bytes."""
         position = self.position
-        following = self._log.following(position)  # before the read: a piece that is followed by another has all of its bytes
+        following = self._log.following(
+            position
+        )  # before the read: a piece that is followed by another has all of its bytes
         block = self._log.read(position, _BLOCK)
         end = block.rfind(b"\n") + 1
         if end == 0 and len(block) < _BLOCK:

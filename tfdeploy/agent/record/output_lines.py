@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
 
-from .terminal_text import last_state
+from .terminal_text import last_state, plain
 
 STDOUT, STDERR = 1, 2
 PIPES = {STDOUT: "stdout", STDERR: "stderr"}
@@ -169,10 +169,11 @@ class Joiner:
             for pipe, (at, attempt, text, omitted) in (state or {}).items()
         }
 
-    def state(self) -> Dict[str, Any]:
-        """What waits for its end, as JSON."""
+    def state(self, shown_only: bool = False) -> Dict[str, Any]:
+        """What waits for its end, as JSON; with `shown_only`, without what a terminal shows no longer."""
+        contents = {pipe: _shown(rest.content) if shown_only else rest.content for pipe, rest in self._rests.items()}
         return {
-            str(pipe): [rest.at, rest.attempt, base64.b64encode(rest.content).decode(), rest.omitted]
+            str(pipe): [rest.at, rest.attempt, base64.b64encode(contents[pipe]).decode(), rest.omitted]
             for pipe, rest in self._rests.items()
         }
 
@@ -201,3 +202,13 @@ def _joined(rest: Optional[Line], part: Part) -> Line:
         omitted = (0 if shown else omitted) + max(0, len(content) - shown - MAX_LINE // 2)
         content = content[shown : shown + MAX_LINE // 2]
     return Line(part.at, part.pipe, part.attempt, content, omitted)
+
+
+def _shown(content: bytes) -> bytes:
+    """The end of a line that has not ended. Whatever follows, a terminal shows the same as after the whole: it has text between two
+    carriage returns, which hides all that is before it."""
+    end = content.rfind(b"\r")
+    begin = content.rfind(b"\r", 0, max(0, end))
+    while begin >= 0 and not plain(content[begin:end].decode("utf-8", "replace")):
+        begin, end = content.rfind(b"\r", 0, begin), begin
+    return content[max(0, begin) :]

@@ -272,7 +272,7 @@ class _TaskSearch:
             self.is_at_end = block is None
             if block is None or not self._add(_Lines(block), patterns, skipped):
                 break
-            self._reader, has_changed = reader.state(), True
+            self._reader, has_changed = reader.state(shown_only=True), True
         if time.monotonic() <= deadline:
             self._add_unfinished(patterns, skipped)
         return has_changed
