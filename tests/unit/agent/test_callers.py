@@ -1,6 +1,7 @@
 """Who may call what of the controller, and for which runs and tasks."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
+from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.model.events import OUTPUT_APART
 from tfdeploy.agent.model.settings import TaskSettings
@@ -127,13 +129,40 @@ def test_a_call_for_an_unknown_run_is_repeated_until_the_controller_has_a_run(se
         client.call("GET", path)
 
 
+def launcher_of(served: Served, folder: Path) -> Launcher:
+    """The launcher of worker-0."""
+    (folder / "own").write_text(OWN)
+    address, token = f"127.0.0.1:{served.port}", str(folder / "own")
+    return Launcher(TaskSettings("worker-0", "worker", 0, address, token, str(folder / "task"), ""))
+
+
+def test_output_that_the_controller_did_not_take_in_time_is_sent_after_the_next_run_has_begun(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher, former, present = launcher_of(served, tmp_path), plan(workers=2).run, plan(workers=2, run_id="next").run
+    monkeypatch.setattr(module, "_SHIP_SECONDS", 0.0)
+    served.controller.submit_run(former)
+    launcher._fetch(replace(former, code=""))
+    assert launcher._spool is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(served.controller, "put_log", _fail)
+        launcher._spool.log.write(LINE)
+        served.controller.submit_run(present)
+        launcher._fetch(replace(present, code=""))
+    assert served.controller.record.log(RUN_ID, "worker-0").printed(STDOUT) == b""
+    assert launcher._ship_leftovers()
+    assert served.controller.record.log(RUN_ID, "worker-0").printed(STDOUT) == b"the last line\n"
+    launcher._close_spool()
+    launcher._log_client.close()
+
+
+def _fail(*_: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_launcher_drops_what_it_has_of_a_run_that_was_deleted_and_of_no_other(served: Served, tmp_path: Path) -> None:
-    (tmp_path / "own").write_text(OWN)
     Spool(tmp_path / "task/spool/deleted", {}).write(LINE)
-    settings = TaskSettings(
-        "worker-0", "worker", 0, f"127.0.0.1:{served.port}", str(tmp_path / "own"), str(tmp_path / "task"), ""
-    )
-    launcher = Launcher(settings)
+    launcher = launcher_of(served, tmp_path)
     assert not launcher._ship_leftovers()
     served.controller.submit_run(plan(workers=2).run)
     assert launcher._ship_leftovers()

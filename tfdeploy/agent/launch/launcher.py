@@ -100,8 +100,8 @@ class Launcher:
             order = self._sync(report)
             code = self._follow(order or self._order_of_absent())
             if code is not None:
-                self._close_spool()
                 wait_until(self._ship_leftovers, _SHIP_SECONDS, _RETRY_SECONDS)
+                self._close_spool()
                 return code
             if self._report() == report:
                 self._sleep(order.poll if order else self._seconds_until_retry())
@@ -181,7 +181,7 @@ class Launcher:
         return boot_seconds() >= self._ship_until
 
     def _ship_leftovers(self) -> bool:
-        """Send what earlier launchers have left in their spools, and return whether all of it has arrived."""
+        """Send what is left in the spools of earlier runs and launchers, and return whether all of it has arrived."""
         for run_id in list(self._leftover_runs):
             try:
                 with Client(self._settings.controller, self._client.token) as client:
@@ -299,8 +299,10 @@ class Launcher:
         return Shipper(client, folder, run_id, hostname, self._identity.instance)
 
     def _close_spool(self) -> None:
+        """Stop sending the output of a run. What could not be sent in time is sent later, with that of earlier launchers."""
         if self._spool is not None:
-            wait_until(self._spool.ship, _SHIP_SECONDS, _RETRY_SECONDS)
+            if not wait_until(self._spool.ship, _SHIP_SECONDS, _RETRY_SECONDS):
+                self._leftover_runs.append(self._spool.log.folder.name)
             self._spool.close()
             self._lost_bytes += self._spool.log.lost_bytes
             self._spool = None
