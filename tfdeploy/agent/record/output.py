@@ -6,6 +6,7 @@ copy may lack pieces, never the middle of one. What a launcher that was replaced
 
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -250,9 +251,9 @@ class Spool(Log):
         self.cut_tails()
 
     def write(self, data: bytes) -> int:
-        """Append lines; how many bytes of them are stored, fewer where the disk is full. The next call has the others."""
+        """Append lines; how many bytes of them are stored, fewer where the disk is full or fails. The next call has the others."""
         stored = 0
-        with self._lock:
+        with self._lock, suppress(OSError):
             while stored < len(data):
                 first, size = self._open_piece()
                 end = data.find(b"\n", stored + max(0, PIECE_BYTES - size - 1)) + 1 or len(data)
@@ -273,8 +274,9 @@ class Spool(Log):
         if not is_full and not is_behind:
             return first, size
         for oldest in pieces[: 1 - MAX_PIECES]:
-            self.lost_bytes += printed_bytes(self._read(oldest, self.arrived.get(oldest, 0), self.size(oldest)))
+            lost = printed_bytes(self._read(oldest, self.arrived.get(oldest, 0), self.size(oldest)))
             self.path(oldest).unlink()
+            self.lost_bytes += lost
         return max(self._least, first + size), 0
 
     def _append(self, first: int, data: bytes) -> int:
@@ -289,11 +291,12 @@ class Spool(Log):
         return len(data) - len(rest)
 
     def cut(self) -> bytes:
-        """Cut off a line of which the disk has only a part; the part."""
-        with self._lock:
+        """Cut off a line of which the disk has only a part; the part. On a disk that fails, the next launcher does it."""
+        with self._lock, suppress(OSError):
             torn = self.read(self.end, PIECE_BYTES)
             self.cut_tail(max(self.pieces(), default=0))
             return torn
+        return b""
 
     def lines(self, first: int, offset: int, size: int) -> bytes:
         """Whole lines of a piece, at most so many bytes."""
