@@ -14,7 +14,7 @@ from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.model.events import OUTPUT_APART
 from tfdeploy.agent.model.settings import TaskSettings
 from tfdeploy.agent.model.sync import PREPARE, LauncherReport
-from tfdeploy.agent.record.output import DIFFERS, Spool
+from tfdeploy.agent.record.output import DIFFERS, Log, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
 from tfdeploy.agent.wire.rpc import CallError, CallObsolete, task_token
 
@@ -224,3 +224,19 @@ def test_output_of_a_launcher_that_was_replaced_is_stored_apart_and_is_an_event(
     assert record.log(RUN_ID, "worker-0-aaaaaaaa").path(0).read_bytes() == 2 * LINE
     kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
     assert kinds.count(OUTPUT_APART) == 8
+
+
+def test_output_of_a_launcher_that_was_replaced_is_an_event_once_it_is_stored(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.controller.submit_run(plan(workers=2).run)
+    path = f"/log/{RUN_ID}/worker-0/apart/0/0/{'a' * 32}"
+    with served.client(OWN) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(Log, "store", _fail)
+            for _ in range(3):
+                with pytest.raises(CallError, match="507 the record cannot be written"):
+                    client.call("PUT", path, LINE)
+        client.call("PUT", path, LINE)
+    kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
+    assert kinds.count(OUTPUT_APART) == 1

@@ -395,10 +395,15 @@ class Controller:
         task, log = self._require(run_id, hostname).tasks.get(hostname), self._record.log(run_id, hostname)
         if kind == "own" and task is not None and instance in task.fenced:
             return DIFFERS
-        if kind != "own":
-            log = self._record.log_apart(run_id, hostname, instance)
-            self.note(run_id, [] if log.pieces() else [Event(events.OUTPUT_APART, task=hostname)])
-        return log.store(first, at, data)
+        if kind == "own":
+            return log.store(first, at, data)
+        log = self._record.log_apart(run_id, hostname, instance)
+        was_empty = not log.pieces()
+        try:
+            return log.store(first, at, data)
+        finally:  # a full disk may have taken a part
+            if was_empty and log.pieces():
+                self.note(run_id, [Event(events.OUTPUT_APART, task=hostname)])
 
     def pieces(self, run_id: str, hostname: str) -> Dict[int, int]:
         """The pieces of a task's output, and their sizes."""
