@@ -45,7 +45,7 @@ _Response = TypeVar("_Response")
 
 
 class ControllerApi(Protocol):
-    """How the controller is called (see `agent.rpc`)."""
+    """How the controller is called (see `agent.wire.rpc`)."""
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """One call."""

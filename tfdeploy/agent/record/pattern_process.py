@@ -20,7 +20,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from .metric_values import is_torn
 
 PATTERN_SECONDS = 1.0
-"""The processor time of one pattern for one batch, which has at most `log_matches.BATCH_BYTES`: several times what a usual pattern
+"""The processor time of one pattern for one batch, which is what a reader's block has of lines: several times what a usual pattern
 takes for a hundred times as many lines."""
 
 _RESPONSE_SECONDS = 15.0

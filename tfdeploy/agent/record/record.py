@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from .search import Found, Search
 
 FORMAT = "4"
-"""The version of the record's format. Version 1 had no file `format`, and version 3 two
-streams and an index for the output of a task."""
-
+"""The version of the record's format. Version 1 had no file `format`. Version 3 had two streams and an index for a task's output."""
 
 PROTOCOL = 3
 """The version of the agent's calls, which views and copies contain."""

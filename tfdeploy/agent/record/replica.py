@@ -214,7 +214,7 @@ def read_all(steps: Steps[T], read: Read) -> T:
 
 
 def pack(ranges: Sequence[Range], parts: Sequence[bytes]) -> bytes:
-    """Ranges with their bytes as one message, with a hash; those without bytes are left out."""
+    """Ranges with their bytes as one message, with a hash. Those without bytes have the size 0."""
     data = b"".join(parts)
     listed = [part._replace(size=len(content)) for part, content in zip(ranges, parts)]
     header = {"ranges": listed, "sha256": hashlib.sha256(data).hexdigest()}

@@ -12,7 +12,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `PUT /log/RUN/HOSTNAME/own/FIRST/AT/INSTANCE`, `…/apart/…` | launcher | lines of a piece of output; the response is its end |
 | `GET /log/RUN/HOSTNAME` | launcher | the pieces of the task's output, and their sizes |
 | `PUT /artifacts/RUN/HOSTNAME` | launcher | lists the files that it uploads; the response is how much of each is there |
-| `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256[/SHA256]` | launcher | a part of a file, and after the last one its hash |
+| `PUT /artifacts/RUN/HOSTNAME/DRAFT/OFFSET` | launcher | a part of a file |
+| `POST /artifacts/RUN/HOSTNAME/whole` | launcher | all parts of an artifact were sent; the response is what is wanted again |
 | `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
 | `PUT /dump/HOSTNAME/NUMBER` | launcher | the dump of its program that this request asks for |
 | `POST /dumps`, `POST /dumps/arrived` | backend | ask all launchers for a dump of their program; what has arrived |
