@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/program": 1733,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
-    "tfdeploy/agent": 11366,
+    "tfdeploy/agent": 11393,
     "tfdeploy/backends": 3425,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
@@ -21,9 +21,9 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6872,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6437,
-    "tests": 78574,
+    "tests": 78712,
     "bench": 4800,
-    "docs": 6818,
+    "docs": 6822,
     "tools": 12821,
     "programs": 25700,
     "images": 450,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48527, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48554, 323
 
 DENSITY = {
     "mean length of a function": 8.6,
