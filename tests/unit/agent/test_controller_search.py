@@ -32,6 +32,35 @@ def test_other_metrics_do_not_change_the_run_and_are_searched_from_the_first_lin
     assert [(metric.metric, metric.step) for metric in result.reached] == [("auc", 7)]
 
 
+def test_values_of_the_former_pattern_of_a_metric_decide_nothing_while_another_search_goes_on(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {})
+    log(record, "worker-0", "accuracy: 0.9 auc: 0.1\n")
+    target.view(ViewRequest())
+    target.submit_run(plan(workers=1, metrics={"accuracy": r"auc: (\S+)"}, until={"accuracy": ">= 0.5"}).run)
+    run = target.snapshot()
+    assert run is not None
+    with target._search_lock:
+        found = target.search(run, 0.01)
+    assert (found.metrics, found.values, found.is_at_end) == ({}, {}, False)
+    decide(target, launchers)
+    assert result_of(record) is None
+    assert target.search(run).metrics == {"accuracy": "0.1"}
+
+
+def test_an_observation_that_began_before_the_metrics_changed_does_not_bring_the_former_patterns_back(
+    tmp_path: Path,
+) -> None:
+    target, _, record = started(tmp_path, {})
+    log(record, "worker-0", "accuracy: 0.9 auc: 0.1\n")
+    before = target.snapshot()
+    assert before is not None
+    for metrics in ({"accuracy": r"auc: (\S+)"}, {}):
+        target.submit_run(plan(workers=1, metrics=metrics).run)
+        assert target.search(before).metrics == {}
+        stored = json.loads((record.run_folder(before.spec.id) / "search.json").read_bytes())
+        assert stored["patterns"] == metrics
+
+
 def test_what_a_task_prints_last_is_searched_before_its_record_is_listed(tmp_path: Path) -> None:
     target, _, record = started(tmp_path, {})
     log(record, "worker-0", "accuracy: 0.9\n")

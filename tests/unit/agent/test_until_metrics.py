@@ -289,6 +289,17 @@ def test_a_pattern_that_is_switched_off_is_an_event_once(tmp_path: Path, monkeyp
     assert reason.startswith("its pattern takes more than 1 s: ")
 
 
+def test_what_another_pattern_has_found_does_not_end_the_run() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.job.reached = [ReachedMetric("accuracy", 0.953, ">=", 0.95, "worker-0", 1, 4200)]
+    job.job.until_problems = ["a problem of the pattern"]
+    other = replace(job.job.spec, metrics={**METRICS, "accuracy": r"auc: (\S+)"})
+    reconcile.update_spec(job.job, job.job.spec, job.now)
+    assert (len(job.job.reached), len(job.job.until_problems)) == (1, 1)
+    reconcile.update_spec(job.job, other, job.now)
+    assert (job.job.reached, job.job.until_problems) == ([], [])
+
+
 def test_another_condition_has_its_own_event(tmp_path: Path) -> None:
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
     log(record, "worker-0", "accuracy: nan\n")

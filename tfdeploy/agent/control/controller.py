@@ -78,7 +78,7 @@ class Controller:
         self._clock = clock or Clock()
         self._lock = threading.RLock()
         self._search_lock = threading.Lock()
-        self._found: Dict[str, Found] = {}
+        self._found: Dict[str, Tuple[Dict[str, str], Found]] = {}
         self._journal = Journal(record)
         self._unsaved: Set[str] = set()
         self._save_at = 0.0
@@ -268,16 +268,27 @@ class Controller:
         return self._record.view(request, run, self.search(run) if run else None)
 
     def search(self, run: RunState, seconds: float = VIEW_SECONDS) -> Found:
-        """Search what was printed since the last search; what was found in the output of this run until now. A search of another thread
-        is waited for, as long as one may take."""
+        """Search what was printed since the last search; what the patterns of this run have found in its output until now. A search of
+        another thread is waited for, as long as one may take."""
         if not self._search_lock.acquire(timeout=seconds):
-            return replace(self._found.get(run.spec.id) or Found(), is_at_end=False)
+            return replace(self._last_found(run), is_at_end=False)
         try:
-            found = self._record.search(run, seconds=seconds)
-            self._found = {run.spec.id: found}
-            return found
+            patterns = self._present_patterns(run)
+            self._found = {run.spec.id: (patterns, self._record.search(run, patterns, seconds))}
+            return self._last_found(run)
         finally:
             self._search_lock.release()
+
+    def _present_patterns(self, run: RunState) -> Dict[str, str]:
+        """The patterns of this run now: `run` may be older."""
+        with self._lock:
+            present = self._run
+            return (present if present and present.spec.id == run.spec.id else run).spec.metrics
+
+    def _last_found(self, run: RunState) -> Found:
+        """What the last search has found; nothing where it was for another run, or for other patterns."""
+        patterns, found = self._found.get(run.spec.id, ({}, Found()))
+        return found if patterns == run.spec.metrics else Found()
 
     @property
     def record(self) -> Record:

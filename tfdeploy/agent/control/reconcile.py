@@ -388,7 +388,7 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     planned = {task.hostname for task in spec.tasks}
     run.former.update({name: run.as_former(name) for name in run.tasks if name not in planned})
     is_elastic, is_resized = elastic.tasks_continue(run.spec, spec), run.spec.max_workers != spec.max_workers
-    if run.spec.until != spec.until:
+    if (run.spec.until, run.spec.metrics) != (spec.until, spec.metrics):
         run.reached, run.until_problems = [], []
     if run.spec.worker_port != spec.worker_port:
         run.reserved = {}

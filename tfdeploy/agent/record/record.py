@@ -344,7 +344,7 @@ class Record:
         run are searched for. With others than before, all of the output is searched again."""
         from .search import Search  # most commands get what was found from the controller
 
-        run_id, patterns = run.spec.id, patterns or run.spec.metrics
+        run_id, patterns = run.spec.id, run.spec.metrics if patterns is None else patterns
         if run_id not in self._searches or self._searches[run_id].patterns != patterns:
             self._searches[run_id] = Search(self, run_id, patterns, self._is_copy)
         return self._searches[run_id].advance(run, seconds)
@@ -364,7 +364,7 @@ class Record:
             hostname: [StoredLine(line.at, line.pipe, line.text) for line in self.log(run_id, hostname).tail(count)]
             for hostname, count in counts.items()
         }
-        found = found or self.search(run, request.metrics)
+        found = found or self.search(run, request.metrics or None)
         from .artifact_manifest import MANIFEST, stored_artifacts
 
         try:
