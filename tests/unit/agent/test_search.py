@@ -76,6 +76,25 @@ def test_a_batch_is_searched_again_when_the_matcher_did_not_respond(
     assert record.search(job, patterns).metrics == {"acc": "1"}
 
 
+def test_one_search_that_fails_hides_no_metric_of_another_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, patterns = World(workers=2, success="worker-0").job, {"acc": r"acc: (\d)"}
+    record = Record(tmp_path)
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"nothing\n"), (STDOUT, b"no end")])
+    write(record.log(job.spec.id, "worker-1"), [(STDOUT, b"acc: 1\n")])
+    whole, calls = Matcher.search, 0
+
+    def search_each_second_time(matcher: Matcher, patterns: dict[str, str], lines: list[str]) -> Matches | None:
+        nonlocal calls
+        calls += 1
+        return whole(matcher, patterns, lines) if calls % 2 == 0 else None
+
+    monkeypatch.setattr(Matcher, "search", search_each_second_time)
+    found = [record.search(job, patterns) for _ in range(4)]
+    assert (found[0].is_at_end, found[0].values) == (False, {})
+    assert found[-1].is_at_end
+    assert found[-1].values["acc"].text == "1"
+
+
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the parts of logs that are read from now on."""
     read: list[int] = []

@@ -296,6 +296,7 @@ class _TaskSearch:
             return
         lines = _Lines([(0, line) for line in unfinished])
         found = self._search(lines, patterns, skipped)
+        self.is_at_end = found is not None
         if found is not None:
             self._unfinished, self._in_unfinished = unfinished, found
             training = Training.from_dict(self._training.to_dict())
@@ -316,9 +317,11 @@ class _TaskSearch:
 
         result = pattern_process.SHARED.search(wanted, lines.texts)
         self._tries = self._tries + 1 if result is None else 0
+        if result is None and self._tries < _TRIES:
+            return None
         if result is None:
             self.unsearched.update(wanted)
-            return {} if self._tries >= _TRIES else None
+            return {}
         self.unsearched.update(result.slow)
         for name in result.slow:
             parts = self.slow[name].parts if name in self.slow else 0
