@@ -1,6 +1,8 @@
 """The search in the output of a run: slow patterns hold nothing, and nothing is read twice."""
 
 import json
+import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -63,6 +65,21 @@ def test_a_matcher_that_was_killed_is_started_again() -> None:
     mine._process.kill()
     mine._process.wait()
     assert mine.search({"a": "(b)c"}, ["abc", "x"]) == pattern_process.Matches({"a": (0, "b")}, [])
+
+
+def test_the_pipes_of_the_matcher_may_have_large_numbers() -> None:
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, 1200), most))
+    taken, mine = [os.open(os.devnull, os.O_RDONLY)], Matcher()
+    try:
+        while taken[-1] < 1100:
+            taken.append(os.dup(taken[0]))
+        assert mine.search({"a": "b"}, ["abc"]) == Matches({"a": (0, "b")}, [])
+    finally:
+        mine._end()
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
 
 
 def test_a_batch_is_searched_again_when_the_matcher_did_not_respond(

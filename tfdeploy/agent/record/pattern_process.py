@@ -70,8 +70,7 @@ class Matcher:
         _write(process.stdin.fileno(), request)
         response = bytearray()
         while not response.endswith(b"\n"):
-            if not select.select([process.stdout], [], [], _RESPONSE_SECONDS)[0]:
-                raise TimeoutError
+            _wait(process.stdout.fileno(), select.POLLIN)
             part = os.read(process.stdout.fileno(), _CHUNK)
             if not part:
                 raise ConnectionError("the process has ended")
@@ -119,10 +118,21 @@ def _write(descriptor: int, content: bytes) -> None:
     os.set_blocking(descriptor, False)
     rest = memoryview(content)
     while rest:
-        if not select.select([], [descriptor], [], _RESPONSE_SECONDS)[1]:
-            raise TimeoutError
+        _wait(descriptor, select.POLLOUT)
         with suppress(BlockingIOError):
             rest = rest[os.write(descriptor, rest) :]
+
+
+def _wait(descriptor: int, event: int) -> None:
+    """Wait until a pipe can be read or written. `select` would refuse descriptors from 1024 on, which a controller of many tasks has.
+
+    Raises:
+        TimeoutError: it cannot be for `_RESPONSE_SECONDS`.
+    """
+    poll = select.poll()
+    poll.register(descriptor, event)
+    if not poll.poll(_RESPONSE_SECONDS * 1000.0):
+        raise TimeoutError
 
 
 SHARED = Matcher()
