@@ -62,7 +62,7 @@ def take_snapshot(entry: Entry, log_lines: int = 0, events: int = ALL_EVENTS) ->
     Raises:
         NotFound: the cluster was destroyed and has no record.
     """
-    request = ViewRequest(log_lines, dict(entry.expected.metrics), events)
+    request = ViewRequest(log_lines, events=events)
     backend = entry.cluster["backend"]
     observed = _last_state(entry, request) if entry.ended else load(backend).runner.observe(entry.cluster, "", request)
     expected = entry.expected if entry.expected.tasks else expected_of(observed.view.run_state)
@@ -112,7 +112,7 @@ def _last_state(entry: Entry, request: ViewRequest) -> ObservedState:
     folder = registry.latest_record(entry)
     if folder is None:
         raise NotFound(f"{entry.title} was destroyed at {moment(entry.ended)} and has no record.")
-    record = Record(folder)
+    record = Record(folder, is_copy=True)
     return ObservedState(
         at=time.time(),
         view=record.view(request, record.current()),

@@ -89,12 +89,11 @@ def _archives(entry: Entry) -> list[_Source]:
 def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[StoredRun]:
     """The runs of a record. One of another version is skipped with a message."""
     entry, folder, snapshot = source
-    record = Record(folder)
+    record = Record(folder, is_copy=True)
     if not record.is_readable():
         print_message(f"{folder}: this version of tfdeploy cannot read the record.")
         return
     present = snapshot.run_state.spec.id if snapshot and snapshot.run_state else ""
-    patterns = dict(entry.expected.metrics)
     for run_id in record.runs():
         state = record.load(run_id)
         if state is None:
@@ -104,8 +103,9 @@ def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[Stored
                 snapshot.observed.view
             )  # what its controller has found: it is not searched again
         else:
-            found = record.search(state, patterns, max(0.0, deadline - time.monotonic()))
-        metrics = {name: found.metrics.get(name) for name in patterns}
+            found = record.search(state, seconds=max(0.0, deadline - time.monotonic()))
+        is_partial = isinstance(found, Found) and not found.is_at_end
+        metrics = {name: None if is_partial else found.metrics.get(name) for name in state.spec.metrics}
         speed = first_progress(with_goals(found.progress, {})).rate
         where = entry.cluster["backend"]
         yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, speed, run_id == present)

@@ -14,6 +14,7 @@ from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.search import Found
 from tfdeploy.cli.commands import runs
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.report.expected import expected_state
@@ -41,7 +42,7 @@ def entry(cluster_id: str, name: str, state_folder: Path, ended: float = 0.0) ->
 
 def add(folder: Path, at: float, accuracy: str, **args: Any) -> str:
     """A finished run that printed this accuracy; its id."""
-    record, state = Record(folder), finished(at, **args)
+    record, state = Record(folder), finished(at, **{"metrics": METRICS, **args})
     record.save(state)
     write(record.log(state.spec.id, "worker-0"), [(STDOUT, f"accuracy {accuracy}\n".encode())], begin=at)
     return state.spec.id
@@ -98,6 +99,25 @@ def test_a_record_of_another_version_is_named_and_the_rest_is_shown(state_folder
 def test_no_runs(state_folder: Path) -> None:
     entry(ID, "mnist", state_folder)
     assert call("--all")[0] == "There are no runs. `pulumi up` submits one.\n"
+
+
+def test_final_metrics_stay_where_a_copy_has_less_output_than_was_searched(state_folder: Path) -> None:
+    entry(ID, "mnist", state_folder, ended=9_000.0)
+    folder = state_folder / f"retained/mnist-{ID}/19700101T005000Z/record"
+    run_id = add(folder, 1_000.0, "0.95")
+    state = Record(folder).current()
+    assert state is not None
+    assert Record(folder).search(state).metrics == {"accuracy": "0.95"}
+    Record(folder).log(run_id, "worker-0").path(0).write_bytes(b"")
+    assert json.loads(call("--json")[0])[0]["metrics"] == {"accuracy": 0.95}
+    assert call("--json", "--cluster", ID, verb="status")[0].count("0.95") >= 1
+
+
+def test_metrics_that_were_not_read_in_time_are_not_shown(state_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record", 1_000.0, "0.95")
+    found = Found(metrics={"accuracy": "0.5"})
+    monkeypatch.setattr(Record, "search", lambda *_, **__: found)
+    assert json.loads(call("--json")[0])[0]["metrics"] == {"accuracy": None}
 
 
 def test_diff_compares_the_last_two_runs_or_the_given_ones(state_folder: Path) -> None:
