@@ -1,5 +1,6 @@
 """Runs that make no steps any more: when an event says so, and when none does."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
 from tfdeploy.agent.model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record import Record, RecordDamaged
+from tfdeploy.agent.record.search import Found
 
 BEGIN = 1_000_000.0
 LATER = STALL_SECONDS + 10.0
@@ -163,6 +165,37 @@ def test_steps_that_were_not_searched_yet_may_have_been_made(
         assert training.happened() == []
     training.wait(LATER)
     assert training.happened() == [STEPS_STOPPED]
+
+
+def test_steps_that_are_searched_again_are_no_new_ones(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    training.train()
+    training.wait(LATER)
+    whole = Controller.search
+    with monkeypatch.context() as again:
+        again.setattr(Controller, "search", lambda *_: Found())
+        training.watch.poll()
+        again.setattr(Controller, "search", lambda *args: replace(whole(*args), is_at_end=False))
+        training.watch.poll()
+    training.watch.poll()
+    assert training.happened() == [STEPS_STOPPED]
+
+
+def test_an_error_does_not_end_the_watch(
+    training: Training, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = []
+
+    def poll() -> bool:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        raise RecordDamaged("the state is damaged")
+
+    monkeypatch.setattr(training.watch, "poll", poll)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        training.watch.run()
+    assert "the state is damaged" in capsys.readouterr().err
 
 
 def restart(training: Training) -> None:

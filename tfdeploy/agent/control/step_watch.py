@@ -6,7 +6,7 @@ task. Runs that log no steps have no such event.
 """
 
 import time
-from contextlib import suppress
+import traceback
 from typing import Dict, Iterator, List, Tuple
 
 from ..model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
@@ -44,8 +44,10 @@ class StepWatch:
         """Search and watch for ever."""
         while True:
             begin, is_at_end = time.monotonic(), True
-            with suppress(OSError):
+            try:
                 is_at_end = self.poll()
+            except Exception:  # the next search may succeed
+                traceback.print_exc()
             factor = _PAUSE_FACTOR if is_at_end else 1.0
             time.sleep(pause_after(factor * (time.monotonic() - begin), POLL_SECONDS, _LONGEST_PAUSE))
 
@@ -55,22 +57,25 @@ class StepWatch:
         if run is None:
             return True
         found = self._controller.decide_until()
+        has_paused, self._polled = now - self._polled > _LONGEST_PAUSE + _SILENT_SECONDS, now
+        if not found.is_at_end:  # the steps of a search that began again are not new
+            self._stepped = now
+            return False
         before, self._progress = self._progress, found.progress
         if run.spec.id != self._run_id:
             self._begin(run.spec.id, now)
             before = self._progress
         has_stepped = any(_lines(self._progress, task) > _lines(before, task) for task in _trainers(run))
-        has_paused, self._polled = now - self._polled > _LONGEST_PAUSE + _SILENT_SECONDS, now
         if has_stepped:
             if self._is_stalled:
                 self._controller.note(run.spec.id, [Event(STEPS_CONTINUED)])
             self._stepped, self._is_stalled = now, False
-        elif has_paused or not found.is_at_end or not self._is_known(run):
+        elif has_paused or not self._is_known(run):
             self._stepped = now
         elif not self._is_stalled and now - self._stepped >= self._limit(run):
             self._is_stalled = True
             self._controller.note(run.spec.id, [Event(STEPS_STOPPED, delay=now - self._stepped)])
-        return found.is_at_end
+        return True
 
     def _begin(self, run_id: str, now: float) -> None:
         """Watch another run. It may have stalled before this controller began."""
