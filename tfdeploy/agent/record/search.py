@@ -1,7 +1,7 @@
 """The one search in the output of a run: the last match of each of the user's patterns, and how far and how fast the training is.
 
 Each line is searched once, whoever restarts. What was found, and how far the output of each task was searched, is one file of the run.
-Its copies are copies of the record: a reader continues there where no controller is left.
+Each copy of the record has this file: a reader of the copy continues there where no controller is left.
 """
 
 import json
@@ -60,8 +60,8 @@ class Found:
     """What was found in the output of a run."""
 
     values: Dict[str, LoggedValue] = field(default_factory=dict)
-    """The last match of each pattern in a line that has ended: a number at the end of another line may lack digits. One is missing
-    while lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
+    """The last match of each pattern in a line that has ended: a number at the end of another line may lack digits. A match is missing
+    while lines of its task, or of a task before it, were not searched for its pattern: the match could be an old one."""
     metrics: Dict[str, str] = field(default_factory=dict)
     """The last match of each pattern, also in lines that have not ended: in the output of the deciding tasks, in order, else of the
     other tasks."""
