@@ -329,6 +329,26 @@ def test_a_view_searches_nothing_after_its_deadline(scripted: Scripted) -> None:
     assert scripted.tries == []
 
 
+def test_a_task_whose_output_takes_all_the_time_does_not_keep_the_others_waiting(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    def match(patterns: dict[str, str], lines: list[str]) -> Matches:
+        nonlocal now
+        now += 5.0
+        scripted.tries += lines[:1]
+        return Matches({}, [])
+
+    monkeypatch.setattr(search.time, "monotonic", lambda: now)
+    monkeypatch.setattr(pattern_process.SHARED, "search", match)
+    for _ in range(3):
+        for index in range(2):
+            scripted.write(f"worker-{index}", f"from {index}")
+        scripted.record.search(scripted.job, {"acc": "a"}, 3.0)
+    assert scripted.tries == ["from 0", "from 1", "from 0"]
+
+
 def test_a_matcher_that_reads_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pattern_process, "_RESPONSE_SECONDS", 0.1)
     one = Matcher()

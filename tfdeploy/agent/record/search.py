@@ -103,6 +103,8 @@ class Search:
         self._record, self._run_id = record, run_id
         self._path = record.run_folder(run_id) / SEARCH_FILE
         self._tasks: Dict[str, _TaskSearch] = {}
+        self._next = ""
+        """The first task that the last call had no time for."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             data = json.loads(self._path.read_bytes())
             stored = data["tasks"] if data["patterns"] == self.patterns else {}
@@ -113,16 +115,21 @@ class Search:
         """Search new lines; what was found until now. Where `seconds` are not enough, the next call continues."""
         deadline = time.monotonic() + seconds
         order, has_changed = _search_order(run), False
-        for hostname in order:
+        begin = order.index(self._next) if self._next in order else 0
+        self._next, slow = "", self._slow_tasks()
+        for hostname in order[begin:] + order[:begin]:
+            if not self._next and time.monotonic() > deadline:
+                self._next = hostname
             if hostname not in self._tasks:
                 self._tasks[hostname] = _TaskSearch(hostname, self._record.log(self._run_id, hostname), {})
-            slow = self._slow_tasks()
             excess = {
                 name
                 for name, hostnames in slow.items()
                 if len(hostnames) >= _MAX_SLOW_TASKS and hostname not in (order[0], *hostnames)
             }
             has_changed |= self._tasks[hostname].advance(self.patterns, excess, deadline)
+            if self._tasks[hostname].slow:
+                slow = self._slow_tasks()
         if has_changed:
             self._store()
         tasks = [self._tasks[hostname] for hostname in order]
