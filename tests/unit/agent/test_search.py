@@ -340,7 +340,7 @@ def test_a_task_whose_output_takes_all_the_time_does_not_keep_the_others_waiting
         scripted.tries += lines[:1]
         return Matches({}, [])
 
-    monkeypatch.setattr(search.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(pattern_process.SHARED, "search", match)
     for _ in range(3):
         for index in range(2):

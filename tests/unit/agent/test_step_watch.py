@@ -189,13 +189,13 @@ def test_an_error_does_not_end_the_watch(
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        raise RecordDamaged("the state is damaged")
+        raise RecordDamaged(Path("the-damaged-record"))
 
     monkeypatch.setattr(training.watch, "poll", poll)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     with pytest.raises(KeyboardInterrupt):
         training.watch.run()
-    assert "the state is damaged" in capsys.readouterr().err
+    assert "the-damaged-record" in capsys.readouterr().err
 
 
 def restart(training: Training) -> None:
