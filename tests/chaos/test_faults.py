@@ -81,7 +81,7 @@ def test_a_registry_hangs_and_goes_on(tmp_path: Path, engine: str) -> None:
         children = [child for child in psutil.Process().children() if child.pid not in others]
         (process,) = (child for child in children if child.name() == "docker-registry")
         assert slow_pull(Cluster, Step("slow_pull", 0.5, seconds=60), None)  # type: ignore[arg-type]
-        assert process.status() == psutil.STATUS_STOPPED
+        until(lambda: process.status() == psutil.STATUS_STOPPED, "it is suspended")
         for heal in reversed(Cluster.story.heals):
             heal()
         assert found.answers()
