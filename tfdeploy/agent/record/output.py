@@ -213,9 +213,8 @@ class Reader:
     def block(self) -> Optional[List[Tuple[int, Line]]]:
         """The lines that end in the next bytes, each with the offset of its last part; None where there are no more bytes."""
         position = self.position
-        following = self._log.following(
-            position
-        )  # before the read: a piece that is followed by another has all of its bytes
+        # It is asked before the read: a piece that is followed by another has all of its bytes.
+        following = self._log.following(position)
         block = self._log.read(position, _BLOCK)
         end = block.rfind(b"\n") + 1
         if end == 0 and len(block) < _BLOCK:

@@ -29,7 +29,7 @@ from ..system.files import write_whole
 from . import event_log
 from .output import Log
 from .progress import Progress
-from .record_files import RecordList
+from .record_files import STATE_FILES, RecordList
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ class RecordDamaged(RecordFormatError):
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """Ids of runs and hostnames, which are names of folders."""
 
-_STATE_FILES = ("run_state.json", "run_state.copy")
 _UPLOAD_PROBLEM = "upload_problem"
 
 _MAX_APART = 8
@@ -195,7 +194,7 @@ class Record:
             RecordFormatError: the record was written by another version, or is damaged.
         """
         self.check_format()
-        paths = [self.run_folder(run_id) / name for name in _STATE_FILES]
+        paths = [self.run_folder(run_id) / name for name in STATE_FILES]
         states = filter(None, map(_read_state, paths))
         state = next(states, None)
         if state is None and any(path.exists() for path in paths):
@@ -236,7 +235,7 @@ class Record:
         """Save a run, whether it is the current one or not."""
         self._mark_format()
         text = json.dumps(run.to_dict())
-        for name in _STATE_FILES:
+        for name in STATE_FILES:
             write_whole(self.run_folder(run.spec.id) / name, text, sync=True)
 
     def _mark_format(self) -> None:
@@ -273,7 +272,7 @@ class Record:
             shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
 
     def _has_state(self, run_id: str) -> bool:
-        return any((self.run_folder(run_id) / name).exists() for name in _STATE_FILES)
+        return any((self.run_folder(run_id) / name).exists() for name in STATE_FILES)
 
     def record_id(self) -> str:
         """The identity of this record, which a copy shares; created when it is missing."""

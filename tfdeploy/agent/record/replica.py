@@ -111,7 +111,7 @@ class Replica:
         for _ in range(2 * (len(files) + sum(part.size for part in lacking) // PART + 1)):
             if not lacking or lacking == before or (moved >= _LEAST_BYTES and self._is_over()):
                 break
-            before, wanted = lacking, next(divide(lacking))
+            before, wanted = lacking, _first_of(lacking)
             for part, data in zip(wanted, (yield wanted)):
                 if not data:  # the original has deleted the file meanwhile
                     gone.add(part.name)
@@ -236,19 +236,15 @@ def unpack(message: bytes) -> List[Tuple[Range, bytes]]:
     return [(part, data[end - part.size : end]) for part, end in zip(ranges, ends)]
 
 
-def divide(ranges: Iterable[Range]) -> Iterator[List[Range]]:
-    """These ranges in lists of `PART` bytes, of which one call moves each."""
-    part, left = [], PART
+def _first_of(ranges: Iterable[Range]) -> List[Range]:
+    """The first `PART` bytes of these ranges, which one call moves."""
+    wanted, left = [], PART
     for item in ranges:
-        offset, end = item.offset, item.offset + item.size
-        while offset < end:
-            part.append(Range(item.name, offset, min(end - offset, left)))
-            offset, left = offset + part[-1].size, left - part[-1].size
-            if not left:
-                yield part
-                part, left = [], PART
-    if part:
-        yield part
+        if not left:
+            break
+        wanted.append(item._replace(size=min(item.size, left)))
+        left -= wanted[-1].size
+    return wanted
 
 
 def _is_possible(file: RecordFile) -> bool:
