@@ -13,7 +13,7 @@ TAIL_LINES = 20
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-_LISTED = 12
+_LISTED = 13
 """Longer lists of names are not shown in full."""
 
 
