@@ -20,7 +20,7 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6872,
     "tfdeploy/report": 4272,
-    "tfdeploy/cli": 6437,
+    "tfdeploy/cli": 6436,
     "tests": 78861,
     "bench": 4800,
     "docs": 6822,
@@ -32,7 +32,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48584, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48583, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

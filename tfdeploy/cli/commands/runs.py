@@ -99,9 +99,8 @@ def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[Stored
         if state is None:
             continue
         if snapshot is not None and run_id == present and state.result is None:
-            found: RecordView | Found = (
-                snapshot.observed.view
-            )  # what its controller has found: it is not searched again
+            # What its controller has found is not searched again.
+            found: RecordView | Found = snapshot.observed.view
         else:
             found = record.search(state, seconds=max(0.0, deadline - time.monotonic()))
         is_partial = isinstance(found, Found) and not found.is_at_end
