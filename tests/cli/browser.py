@@ -7,6 +7,7 @@ import base64
 import fcntl
 import json
 import os
+import select
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ _OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+
+_ANSWER_SECONDS = 120
 
 
 def _pipe() -> tuple[int, int]:
@@ -103,6 +106,7 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            assert select.select([self.to_read], [], [], _ANSWER_SECONDS)[0], "the browser does not respond"
             fresh = os.read(self.to_read, 1 << 20)
             assert fresh, "the browser has ended"
             self._rest += fresh

@@ -122,16 +122,16 @@ def test_the_page_reloads_and_what_is_unfolded_stays_so(tab: Tab, cluster: Clust
     tab.ask("scrollTo(0, 600)")
     cluster.age = 60.0
     until(shown(tab, "document.querySelector('#events')?.textContent.includes('attempt 2')"), "the restart is shown")
-    assert tab.ask("document.querySelector('#log-worker-0').open && document.querySelector('#phases').open")
-    assert not tab.ask("document.querySelector('#log-ps-0').open")
-    assert tab.ask("scrollY") == 600
-    assert tab.ask(
-        "(one => one.scrollHeight - one.clientHeight - one.scrollTop < 4)(document.querySelector('#lines-worker-0'))"
-    ), "the last lines are seen"
+    for expression in (
+        "document.querySelector('#log-worker-0')?.open && document.querySelector('#phases')?.open",
+        "document.querySelector('#log-ps-0')?.open === false",
+        "scrollY === 600",
+        "(one => one && one.scrollHeight - one.clientHeight - one.scrollTop < 4)(document.querySelector('#lines-worker-0'))",
+    ):
+        until(shown(tab, expression), expression)
     cluster.age = 100.0
     until(shown(tab, "document.title === 'mnist: succeeded'"), "the end is shown")
-    assert tab.texts("header .state") == ["succeeded"]
-    tab.picture("page-live.png")
+    until(lambda: tab.texts("header .state") == ["succeeded"], "the state is shown")
     assert tab.complaints() == []
     assert {urllib.parse.urlsplit(asked).hostname for asked in tab.requested() if asked.startswith("http")} == {
         "127.0.0.1"
