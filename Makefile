@@ -78,7 +78,7 @@ pictures: setup-tests ## Take the pictures of README and docs from a real traini
 site: setup-tests ## Build the pages as a site, into build/site
 	@$(activate) && python -m tools.site
 
-bench: setup ## Run the benchmarks, ratios against a peer in the same run, and write docs/benchmarks.md
+bench: setup ## Run the benchmarks, ratios against a peer in the same run, and write bench/benchmarks.md
 	@$(activate) && python -m bench
 
 clean: ## Remove .venv and caches of this clone, but not the user's cache

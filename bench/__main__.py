@@ -1,6 +1,6 @@
 """`python -m bench [--update] [NAME…]`: run the benchmarks, print the table, end with 1 if a row failed or missed without a reason.
 
-A run of all rows writes docs/benchmarks.md and its picture; `--update` replaces single rows in them. `--write` measures nothing, and
+A run of all rows writes bench/benchmarks.md and its picture; `--update` replaces single rows in them. `--write` measures nothing, and
 writes both from the stored results.
 """
 
@@ -46,16 +46,15 @@ DEADLINE = 1800.0
 """After so many seconds a row fails; what it has made is removed then."""
 
 RESULTS = engine.ROOT / "data" / "results.json"
-DOCS = engine.ROOT.parent / "docs"
-PAGE, PICTURE = "benchmarks.md", "pictures/cost-by-tasks.svg"
+PAGE, PICTURE = engine.ROOT / "benchmarks.md", engine.ROOT / "cost-by-tasks.svg"
 
 
 def main() -> int:
     """The exit code: 0 when each measured row met its target, or has a reason for missing it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks; without names all of them.")
     parser.add_argument("row", nargs="*", help=f"one of: {', '.join(ROWS)}")
-    parser.add_argument("--update", action="store_true", help="replace these rows in docs/benchmarks.md")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md from the stored results")
+    parser.add_argument("--update", action="store_true", help="replace these rows in bench/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write bench/benchmarks.md from the stored results")
     options = parser.parse_args()
     if options.write:
         return _write_page()
@@ -112,8 +111,8 @@ def _write_page() -> int:
     run = outcomes.read(RESULTS)
     drawn = [row for outcome in run.outcomes.values() for row in outcome.rows if row.curve]
     if drawn:
-        (DOCS / PICTURE).write_text(plot.picture(drawn))
-    (DOCS / PAGE).write_text(page.page(run, list(ROWS), notes.read(), PICTURE))
+        PICTURE.write_text(plot.picture(drawn))
+    PAGE.write_text(page.page(run, list(ROWS), notes.read(), PICTURE.name))
     return _judge(run)
 
 

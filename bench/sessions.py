@@ -1,6 +1,6 @@
 """`python -m bench.sessions`: what slows a training on `local`: a session for each task, the launchers, or `up` that waits.
 
-With `kernel.sched_autogroup_enabled` Linux schedules each session as one group (docs/decisions/speed.md). Several trainings exist at
+With `kernel.sched_autogroup_enabled` Linux schedules each session as one group (design/speed.md). Several trainings exist at
 once; each variant continues the processes of one for a turn, and its steps a second are compared with those of the first
 variant in the same round. On an idle machine it takes six minutes; the variant without groups needs root.
 """

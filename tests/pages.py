@@ -83,6 +83,6 @@ def normal(text: str) -> str:
 
 def pages() -> list[Path]:
     """All pages that users and contributors read."""
-    found = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "images").glob("*.md")]
-    found += (ROOT / "programs").rglob("*.md")
+    found = [ROOT / "README.md", ROOT / "SECURITY.md"]
+    found += [page for folder in ("docs", "design", "images", "programs") for page in (ROOT / folder).rglob("*.md")]
     return sorted(page for page in found if "node_modules" not in page.parts)

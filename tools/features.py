@@ -1,4 +1,4 @@
-"""The table of features: reads docs/features.toml, and writes docs/features.md from it: `python -m tools.features`."""
+"""The table of features: reads design/features.toml, and writes design/features.md from it: `python -m tools.features`."""
 
 import ast
 import re
@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-TABLE = "docs/features.toml"
-TARGET = ROOT / "docs" / "features.md"
+TABLE = "design/features.toml"
+TARGET = ROOT / "design" / "features.md"
 
 HEAD = """\
 # Features
 
-Made from `docs/features.toml` by `python -m tools.features`; a test compares.
+Made from `design/features.toml` by `python -m tools.features`; a test compares.
 
 What five systems can do, and the tests that show it for tfdeploy. `make test` runs all tests of a row, or, where it is
 marked with \\*, `make test-all`. Both fail and name the row if one of its tests did not pass. ● marks the backends on
 which these tests run.
-[Other systems](README.md#other-systems) maps the options and commands of each.
+[Other systems](../docs/README.md#other-systems) maps the options and commands of each.
 """
 
 COLUMNS = ("local", "docker", "ec2", "kubernetes")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "docs" / "mkdocs.yml"
 TARGET = ROOT / "build" / "site"
 
-PAGES = ("*.md", "docs/**/*.md", "images/*.md", "programs/*/README.md", "programs/*/*/README.md")
+PAGES = ("*.md", "docs/**/*.md", "design/*.md", "bench/*.md", "images/*.md", "programs/**/README.md")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WIDTH = 120
-GENERATED = {"docs/reference.md", "docs/command.md", "docs/features.md", "docs/benchmarks.md"}
+GENERATED = {"docs/reference.md", "docs/command.md", "docs/json.md", "design/features.md", "bench/benchmarks.md"}
 """Pages that other tools write."""
 
 _UNIT = re.compile(r"(?:!?\[[^\]]*\]\([^)]*\)|`[^`]+`|\*\*[^*]+\*\*|\S)+")
@@ -22,7 +22,8 @@ _BEGINS_BLOCK = re.compile(r"([-*+>#|]|\d+\.)( |$)|```")
 
 def pages() -> list[Path]:
     """The pages that people write."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("images/*.md"), *ROOT.glob("programs/*/*.md")]
+    written = ("*.md", "docs/**/*.md", "design/*.md", "images/*.md", "programs/*/*.md")
+    found = (page for pattern in written for page in ROOT.glob(pattern))
     return [page for page in found if page.relative_to(ROOT).as_posix() not in GENERATED]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("*.md", "docs/**/*.md", "images/*.md", "programs/*/*.md", "programs/*/*/*.md")
+PAGES = ("*.md", "docs/**/*.md", "design/*.md", "bench/*.md", "images/*.md", "programs/*/*.md", "programs/*/*/*.md")
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)[^)]*\)")
 

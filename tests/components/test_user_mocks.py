@@ -1,4 +1,4 @@
-"""docs/how-to/test-a-program.md: the test of a user's program under Pulumi's mocks passes, and can fail."""
+"""docs/how-to/automate.md: the test of a user's program under Pulumi's mocks passes, and can fail."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 
 from tests.pages import ROOT, blocks, commands
 
-PAGE = ROOT / "docs" / "how-to" / "test-a-program.md"
-INFRA, TEST = [block.text for block in blocks(PAGE, "python")]
+PAGE = ROOT / "docs" / "how-to" / "automate.md"
+INFRA, TEST = [block.text for block in blocks(PAGE, "python") if block.heading == "Test a program"]
 MORE = """ps=1, secrets={"A": pulumi.Output.secret("x")}, metrics={"m": "(x)"}, until={"m": ">= 1"}"""
 WORDS = {
     "valid": (INFRA, "1 passed"),
@@ -26,7 +26,7 @@ def test_the_test_of_the_page_runs(program: str, words: str, tmp_path: Path) -> 
     (tmp_path / "train" / "train.py").write_text("print('loss: 0.5')\n")
     (tmp_path / "infra.py").write_text(program)
     (tmp_path / "test_infra.py").write_text(TEST)
-    (command,) = commands(PAGE)
+    (command,) = [command for command in commands(PAGE) if "pytest" in command]
     python, *arguments = command.split()
     assert python == "python"
     done = subprocess.run(

@@ -81,7 +81,7 @@ def test_a_failed_run_is_an_error_each_time_and_its_outputs_are_recorded(project
 
 
 def test_the_program_of_the_page_trains_and_removes_the_cluster(project: Project) -> None:
-    (program,) = blocks(ROOT / "docs" / "how-to" / "automation.md", "python")
+    program, *_ = blocks(ROOT / "docs" / "how-to" / "automate.md", "python")
     (project.program / "train").mkdir()
     (project.program / "train" / "train.py").write_text(SCRIPT)
     call = [sys.executable, "-c", program.text]

@@ -8,7 +8,7 @@ from tests.integration.conftest import ROOT, Project
 from tests.pages import blocks
 from tests.waiting import until
 
-PAGE = ROOT / "docs" / "how-to" / "serve.md"
+PAGE = ROOT / "docs" / "how-to" / "models.md"
 
 TRAINS = """\
 import os, pathlib

@@ -1,4 +1,4 @@
-"""`pulumi package add`, as docs/languages.md shows it: from the executable, from a folder and from a git repository."""
+"""`pulumi package add`, as docs/pulumi.md shows it: from the executable, from a folder and from a git repository."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from tests.setup.clones import clone
 pytestmark = pytest.mark.full
 
 ADD = "pulumi package add "
-SHOWN = [command for command in commands(ROOT / "docs" / "languages.md") if command.startswith(ADD)]
+SHOWN = [command for command in commands(ROOT / "docs" / "pulumi.md") if command.startswith(ADD)]
 PROGRAM = """\
 name: yaml
 runtime: yaml

@@ -3,7 +3,7 @@
 A backend is a record of five small contracts (`backend.Backend`): `Planner`, `TaskRunner`, `TaskAccess`, `Discovery` and, where it
 creates machines, `MachineProvider`. Those that only plans need are in `planning`. None of them keeps state in memory: each call
 gets the `ClusterRef` of the cluster that it is about. A delete treats "not found" as success. What a `TaskRunner` gets and
-returns is plain JSON, because it goes through Pulumi's state. `docs/backends.md` describes how to add a backend.
+returns is plain JSON, because it goes through Pulumi's state. `design/backends.md` describes how to add a backend.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

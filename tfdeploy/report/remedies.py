@@ -94,7 +94,7 @@ _KERAS_2 = (
     r"|pass this dataset to .{0,3}ClusterCoordinator\.create_per_worker_dataset"
     r"|add_weight\(\) got multiple values|`name` must be passed as a keyword argument\. Received: add_weight"
 )
-"""What Keras 3 says to programs for Keras 2, with TensorFlow 2.16 to 2.21. docs/how-to/keras.md has the same for readers."""
+"""What Keras 3 says to programs for Keras 2, with TensorFlow 2.16 to 2.21. docs/how-to/existing-programs.md has the same."""
 
 _FLAGS = "|".join(FLAGS)
 _PROGRAM_REMEDIES = (

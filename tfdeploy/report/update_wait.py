@@ -43,7 +43,7 @@ _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
 
 _PAUSE_FACTOR = 10.0
 """A pause is so many times as long as the observation before it. Observations take processor time from a training on the same machine:
-on Docker, when each started a command, one each second took 7 % of it (docs/decisions/speed.md)."""
+on Docker, when each started a command, one each second took 7 % of it (design/speed.md)."""
 
 _PROGRESS_LINES = 20
 _ARRIVAL_SECONDS = 600.0

@@ -32,7 +32,7 @@ _MAX_COMMANDS, _MAX_COMMAND = 5, 200
 
 _OWN_GROUP: Dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group in the launcher's session: Linux schedules each session as one group (autogroups), and a task in a separate session loses
-about 10 % of its training steps (docs/decisions/speed.md). Python before 3.11 starts a group only together with a session."""
+about 10 % of its training steps (design/speed.md). Python before 3.11 starts a group only together with a session."""
 
 _NOTE_BYTES = 256
 

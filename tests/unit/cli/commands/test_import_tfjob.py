@@ -13,7 +13,7 @@ from tests.unit.cases import check_golden
 from tests.unit.cli.calling import call
 from tfdeploy.errors import SpecError
 
-PAGE = ROOT / "docs/coming-from/tfjob.md"
+PAGE = ROOT / "docs/how-to/from-tfjob.md"
 FILE = Path(__file__).parents[1] / "tfjob/dist_mnist.yaml"
 
 
