@@ -31,8 +31,6 @@ _OPTIONS = (
     "--remote-debugging-pipe",
 )
 
-_ANSWER_SECONDS = 120
-
 
 def _pipe() -> tuple[int, int]:
     """A pipe whose ends do not stand where the browser wants its own."""
@@ -106,7 +104,7 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            assert select.select([self.to_read], [], [], _ANSWER_SECONDS)[0], "the browser does not respond"
+            assert select.select([self.to_read], [], [], 120)[0], "the browser does not respond"
             fresh = os.read(self.to_read, 1 << 20)
             assert fresh, "the browser has ended"
             self._rest += fresh

@@ -112,30 +112,26 @@ def tab(browser: Browser, url: str) -> Iterator[Tab]:
     found.close()
 
 
+KEPT = """(log => document.querySelector('#log-worker-0')?.open && document.querySelector('#phases')?.open && scrollY === 600
+&& !document.querySelector('#log-ps-0')?.open && log && log.scrollHeight - log.clientHeight - log.scrollTop < 4)
+(document.querySelector('#lines-worker-0'))"""
+
+
 def shown(tab: Tab, expression: str) -> Callable[[], bool]:
     return lambda: bool(tab.ask(expression))
 
 
 def test_the_page_reloads_and_what_is_unfolded_stays_so(tab: Tab, cluster: Cluster) -> None:
     assert tab.texts("head title") == ["mnist: running"]
-    tab.ask("document.querySelector('#log-worker-0').open = true; document.querySelector('#phases').open = true")
-    tab.ask("scrollTo(0, 600)")
+    tab.ask("document.querySelectorAll('#log-worker-0, #phases').forEach(one => one.open = true); scrollTo(0, 600)")
     cluster.age = 60.0
     until(shown(tab, "document.querySelector('#events')?.textContent.includes('attempt 2')"), "the restart is shown")
-    for expression in (
-        "document.querySelector('#log-worker-0')?.open && document.querySelector('#phases')?.open",
-        "document.querySelector('#log-ps-0')?.open === false",
-        "scrollY === 600",
-        "(one => one && one.scrollHeight - one.clientHeight - one.scrollTop < 4)(document.querySelector('#lines-worker-0'))",
-    ):
-        until(shown(tab, expression), expression)
+    until(shown(tab, KEPT), "what is unfolded, the position, and the last lines stay")
     cluster.age = 100.0
     until(shown(tab, "document.title === 'mnist: succeeded'"), "the end is shown")
     until(lambda: tab.texts("header .state") == ["succeeded"], "the state is shown")
     assert tab.complaints() == []
-    assert {urllib.parse.urlsplit(asked).hostname for asked in tab.requested() if asked.startswith("http")} == {
-        "127.0.0.1"
-    }
+    assert all(asked.startswith(("http://127.0.0.1:", "data:")) for asked in tab.requested())
 
 
 def test_a_source_that_fails_is_told_until_it_answers_again(tab: Tab, cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from tests.engine.nested import Nested
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.docker.backend import BACKEND
-from tfdeploy.cli import ownership
+from tfdeploy.cli import leftover_owner
 from tfdeploy.cli.commands.leftovers import leftovers
 from tfdeploy.cli.select import ClusterQuery
 
@@ -177,7 +177,7 @@ def test_a_lost_cluster_is_removed_by_its_id(login: Login, monkeypatch: pytest.M
 
     for name, value in after.env.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(ownership, "MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr(leftover_owner, "MARGIN_SECONDS", 0.0)
     leftovers(ClusterQuery(cwd=after.program, cluster=before.cluster["id"]), delete=True, yes=True)
     assert objects(before) == {}
     assert objects(after) == mine

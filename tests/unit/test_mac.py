@@ -10,7 +10,7 @@ IMPORTS = """\
 import importlib, pkgutil, sys, tfdeploy
 
 assert sys.platform == "darwin"
-elsewhere = ("tfdeploy.backends.local", "tfdeploy.backends.ec2.watchdog", "tfdeploy.agent.launch.servers")
+elsewhere = ("tfdeploy.backends.local", "tfdeploy.backends.ec2.watchdog", "tfdeploy.agent.launch.builtin_programs")
 for module in pkgutil.walk_packages(tfdeploy.__path__, "tfdeploy."):
     if not module.name.startswith(elsewhere):
         importlib.import_module(module.name)

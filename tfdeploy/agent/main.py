@@ -52,13 +52,13 @@ def _run(verb: str, rest: "list[str]") -> int:
 
 def _serve(verb: str) -> None:
     """Be the program of a task."""
-    from .launch import servers
+    from .launch import builtin_programs
 
     programs = {
-        "grpc-server": servers.serve_grpc,
-        "data-dispatcher": servers.serve_dispatcher,
-        "data-worker": servers.serve_worker,
-        "tensorboard": servers.run_tensorboard,
+        "grpc-server": builtin_programs.serve_grpc,
+        "data-dispatcher": builtin_programs.serve_dispatcher,
+        "data-worker": builtin_programs.serve_worker,
+        "tensorboard": builtin_programs.run_tensorboard,
     }
     programs[verb]()
 

@@ -28,7 +28,7 @@ class Backend:
     make_runner: Callable[[], TaskRunner]
     make_access: Callable[[], TaskAccess]
     discovery: Discovery
-    heal_command: str
+    restore_command: str
     """The command that creates tasks and machines that died again."""
     machine_provider: "MachineProvider | None" = None
     describe_other_place: "Callable[[ClusterRef, PlaceRef, PlaceRef], tuple[str, str] | None]" = lambda *_: None

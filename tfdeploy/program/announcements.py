@@ -10,7 +10,7 @@ from functools import partial
 
 import pulumi
 
-from ..backends.installation import installing
+from ..backends.requirements_status import installing
 from ..plan import retained_data
 from ..report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 from . import shipped_code

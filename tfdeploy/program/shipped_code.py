@@ -14,7 +14,7 @@ from ..agent.model.run_spec import RunSpec
 from ..agent.model.run_state import RunState
 from ..errors import SpecError
 from ..paths import output_files
-from ..plan import commands, old_programs
+from ..plan import commands, legacy_keras
 from ..plan.inventory import Inventory
 from ..spec.backends import is_this_computer
 from ..spec.cluster import ClusterSpec
@@ -98,10 +98,10 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
 
 def _old_program(spec: ClusterSpec, code: "Bundle") -> str:
     """A warning about a program for an earlier TensorFlow than the tasks will have; empty for none."""
-    if old_programs.is_decided(spec) or (is_this_computer(spec.backend) and not _has_keras_3()):
+    if legacy_keras.is_decided(spec) or (is_this_computer(spec.backend) and not _has_keras_3()):
         return ""
     sources = ((name, _text_of(code, name)) for name in code.files if name.endswith(".py"))
-    return old_programs.old_program((name, text[0]) for name, text in sources if text)
+    return legacy_keras.old_program((name, text[0]) for name, text in sources if text)
 
 
 def _has_keras_3() -> bool:

@@ -29,7 +29,7 @@ class Facts:
 
     report: Report
     sight: ObservedState
-    heal: str
+    restore: str
     """The command that recreates what is missing."""
     serve: bool = False
     ended: float = 0.0
@@ -146,7 +146,7 @@ def _connection(facts: Facts) -> Iterator[Finding]:
         remedy = "If `pulumi up` is still running, wait. Else run it again, and look at its first error."
         yield Finding("", "There is no run, and there are no tasks.", remedy)
         return
-    text, remedy = trouble_of(sight, facts.heal)
+    text, remedy = trouble_of(sight, facts.restore)
     if text:
         yield Finding("", text, remedy)
 
@@ -168,7 +168,7 @@ def _machines(facts: Facts) -> Iterator[Finding]:
         names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
         tasks = f" Its tasks: {', '.join(names)}." if names else ""
         is_booting = status in ("booting", "connecting")
-        remedy = "Wait until it has booted." if is_booting else f"`{facts.heal}` creates it again."
+        remedy = "Wait until it has booted." if is_booting else f"`{facts.restore}` creates it again."
         yield Finding(machine, f"The machine {machine} is {status}.{tasks}", remedy, wrong=not is_booting)
 
 
@@ -181,7 +181,7 @@ def _engine_problems(facts: Facts, waiting: Sequence[str]) -> Iterator[Finding]:
             continue
         others = [name for name in waiting if name != hostname and row["job"] != states.TENSORBOARD]
         wait = f" {', '.join(others)} {'waits' if len(others) == 1 else 'wait'} for it." if others else ""
-        remedy = engine_remedy(engine.reason, row["job"]) or f"Fix that; then `{facts.heal}`."
+        remedy = engine_remedy(engine.reason, row["job"]) or f"Fix that; then `{facts.restore}`."
         yield Finding(hostname, f"{hostname} cannot start ({engine.state}): {engine.reason.rstrip('.')}.{wait}", remedy)
 
 
@@ -201,12 +201,12 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
             yield failure_of(task, facts.sight)
         elif status == states.LOST:
             text = f"{hostname} is lost: its launcher on {row['machine']} is gone."
-            yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.heal}` does.")
+            yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.restore}` does.")
         elif status.startswith(states.INTERRUPTED):
-            remedy = f"It continues from its last checkpoint; if it does not, run `{facts.heal}`."
+            remedy = f"It continues from its last checkpoint; if it does not, run `{facts.restore}`."
             yield Finding(hostname, f"{hostname} was interrupted: {task_detail(task)}.", remedy)
         elif status.startswith(states.UNREACHABLE) and facts.sight.controller_silent_since is None:
-            remedy = f"Check its machine {row['machine']}; `{facts.heal}` starts it again."
+            remedy = f"Check its machine {row['machine']}; `{facts.restore}` starts it again."
             is_explained = row["machine"] in facts.sight.machines.remedies
             yield Finding(hostname, f"{hostname} has been {status}.", "" if is_explained else remedy)
 
@@ -256,16 +256,16 @@ _PATIENCE = 5.0
 """So many seconds a controller or an engine is silent at most where it is started again, or misses a call."""
 
 
-def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
-    """What is wrong, and what to do; both empty for nothing. `heal` is the command that recreates what is missing."""
+def trouble_of(observed: ObservedState, restore: str) -> tuple[str, str]:
+    """What is wrong, and what to do; both empty for nothing. `restore` is the command that recreates what is missing."""
     problems = "; ".join(observed.problems)
     if observed.is_gone and observed.engine is not None:
-        return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{heal}`."
+        return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{restore}`."
     if observed.engine is None and problems:
         machines, run = observed.machines, observed.view.run_state
         used = {task.machine for task in run.tasks.values() if task.machine} if run else set()
         if lost := sorted(name for name in used if machines.status(name) == GONE):
-            remedy = f"`{heal}` creates it again, and restores the record. {_REFRESH}"
+            remedy = f"`{restore}` creates it again, and restores the record. {_REFRESH}"
             return f"{', '.join(lost)} is gone: {problems}.", remedy
         remedy = engine_remedy(problems, "")
         if machines.problems and not remedy:  # they have their own
@@ -273,18 +273,18 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         remedy = remedy or observed.unreachable_remedy
         return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected.".lstrip()
     if observed.engine is None:
-        return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."
+        return "The cluster's supervisord is gone, with all of its processes.", f"Run `{restore}`."
     missing, remedy = missing_text(observed)
     if missing:
         return f"{missing[0].upper()}{missing[1:]}{f'; {problems}' if problems else ''}.", f"{remedy}."
     if observed.controller_silent_since is not None:
         since = f" since {moment(observed.controller_silent_since)}" if observed.controller_silent_since else ""
         text = f"The controller does not respond{since}{f': {problems}' if problems else ''}."
-        remedy = f"`{heal}` starts it again. Running tasks are not affected."
+        remedy = f"`{restore}` starts it again. Running tasks are not affected."
         if ways := observed.machines.remedies.items():  # it may be there, and no other one starts before
             remedy = " ".join(f"If it runs on {name}: {way.rstrip('.')}." for name, way in ways)
         return text, engine_remedy(problems, "") or remedy
-    return (f"{problems}.", engine_remedy(problems, "") or f"Run `{heal}`.") if problems else ("", "")
+    return (f"{problems}.", engine_remedy(problems, "") or f"Run `{restore}`.") if problems else ("", "")
 
 
 @dataclass
@@ -299,9 +299,9 @@ class Trouble:
     """Whether there was nothing wrong in one of the observations."""
     _since: float = -1.0
 
-    def note(self, observed: ObservedState, heal: str, now: float) -> None:
+    def note(self, observed: ObservedState, restore: str, now: float) -> None:
         """Note an observation; `now` is a clock that does not step."""
-        text, remedy = trouble_of(observed, heal)
+        text, remedy = trouble_of(observed, restore)
         if not text:
             self._since, self.was_well = -1.0, True
         elif self._since < 0:

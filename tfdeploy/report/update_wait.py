@@ -92,9 +92,9 @@ class Watch:
         except RecordFormatError as error:
             raise BackendError(str(error)) from None
         latest = report(expected_state(self.plan, self.spec), observed_state)
-        self.trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        self.trouble.note(observed_state, self.backend.restore_command, time.monotonic())
         is_open = observed_state.missing and not latest.decided
-        self.missing = " ".join(trouble_of(observed_state, self.backend.heal_command)) if is_open else ""
+        self.missing = " ".join(trouble_of(observed_state, self.backend.restore_command)) if is_open else ""
         self.is_gone = self.trouble.is_final and not latest.decided
         return latest
 
@@ -306,7 +306,7 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
         else:
             pulumi.log.warn(display.fitted(text, "warning: "))
     elif latest.state == UNKNOWN:
-        pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.heal_command}` recreates what is missing.")
+        pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.restore_command}` recreates what is missing.")
     elif not latest.decided and not watch.spec.standalone_servers and watch.spec.wait > 0:
         pulumi.log.info(f"{name}: still {latest.state} after `wait`; run `pulumi up` to check again.")
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.control.reconcile import remove_tasks
-from tfdeploy.agent.launch import servers
-from tfdeploy.agent.launch.servers import LOST_SECONDS, DataDispatcher, DataTask, LostWorkers, end_parts
+from tfdeploy.agent.launch import builtin_programs
+from tfdeploy.agent.launch.builtin_programs import LOST_SECONDS, DataDispatcher, DataTask, LostWorkers, end_parts
 from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.task_command import placeholders
@@ -190,5 +190,5 @@ def test_the_calls_have_the_form_of_tensorflows_messages(monkeypatch: pytest.Mon
     assert served.requests["WorkerUpdate"] == b"\x0a\x03a:1" + b"\x12\x05\x08\xd0\x0f\x10\x01"
 
     served.responses.pop("GetWorkers")
-    with pytest.raises(servers.DispatcherError, match="GetWorkers"):
+    with pytest.raises(builtin_programs.DispatcherError, match="GetWorkers"):
         dispatcher.workers()

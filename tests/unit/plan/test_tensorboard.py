@@ -12,7 +12,7 @@ from tests.unit.props import task_props
 from tests.unit.report.test_update_wait import followed, sight
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.launch.servers import tensorboard_arguments
+from tfdeploy.agent.launch.builtin_programs import tensorboard_arguments
 from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.task_command import TaskAddress

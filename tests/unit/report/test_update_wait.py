@@ -46,7 +46,7 @@ class Looks:
         self.sights = list(sights)
         self.count = 0
         self.runner = self
-        self.heal_command = "pulumi up --refresh"
+        self.restore_command = "pulumi up --refresh"
 
     def observe(self, cluster: ClusterRef, token: str, ask: Any, is_preview: bool = False) -> ObservedState:
         self.count += 1

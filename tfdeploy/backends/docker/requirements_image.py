@@ -16,7 +16,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource
 from ...errors import BackendError, CommandError
 from ..backend import load
 from ..base import ClusterRef
-from ..installation import noted
+from ..requirements_status import noted
 from ..stack_config import StackProvider, plain_values
 from .containers import Build
 from .engine.engine import Engine

@@ -37,6 +37,6 @@ BACKEND = Backend(
     lambda: _runner,
     _access,
     Discovery(discover_clusters, health),
-    heal_command="pulumi up",
+    restore_command="pulumi up",
     machine_provider=_machine_provider,
 )

@@ -49,6 +49,6 @@ BACKEND = Backend(
     lambda: _runner,
     _access,
     Discovery(discover_clusters, health),
-    heal_command="pulumi up --refresh",
+    restore_command="pulumi up --refresh",
     describe_other_place=_describe_other_place,
 )

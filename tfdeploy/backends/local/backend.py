@@ -52,5 +52,5 @@ BACKEND = Backend(
     _runner,
     _access,
     Discovery(_discover, _health),
-    heal_command="pulumi up --refresh",
+    restore_command="pulumi up --refresh",
 )

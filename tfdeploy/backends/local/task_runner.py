@@ -31,7 +31,7 @@ from ..base import (
     limits_of,
 )
 from ..controller_calls import ControllerApi
-from ..installation import installing, noted
+from ..requirements_status import installing, noted
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
 from .supervisor import MARK, Silent, Supervisor, environment
 

@@ -56,8 +56,8 @@ def _stopped(snapshot: Snapshot) -> list[Finding]:
 
 def _facts(snapshot: Snapshot) -> Facts:
     entry = snapshot.entry
-    heal = load(entry.cluster["backend"]).heal_command
-    return Facts(snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
+    restore = load(entry.cluster["backend"]).restore_command
+    return Facts(snapshot.report, snapshot.observed, restore, entry.expected.serve, entry.ended)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -8,9 +8,9 @@ from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
 from ..common import ask_to_confirm, print_answer, print_message, print_result
-from ..heal_plan import HealPlan, heal_plan
 from ..parser import Parser, add_yes
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
+from ..restore_plan import RestorePlan, restore_plan
 from ..select import ClusterQuery, select_clusters, select_existing_cluster
 from ..snapshot import take_snapshot
 
@@ -102,8 +102,8 @@ def _restore(query: ClusterQuery, dry_run: bool, yes: bool, machine: str) -> Non
         print_message(effect)
         _ask(yes)
         access(first.cluster["backend"]).confirm_lost(first.cluster, machine)
-    refresh = any(_REFRESH in load(entry.cluster["backend"]).heal_command for entry in entries)
-    plan = heal_plan(preview(folder, stack, refresh), machine)
+    refresh = any(_REFRESH in load(entry.cluster["backend"]).restore_command for entry in entries)
+    plan = restore_plan(preview(folder, stack, refresh), machine)
     _refuse_edits(title, plan)
     names = ", ".join(plan.restored)
     if not plan.restored:
@@ -115,7 +115,7 @@ def _restore(query: ClusterQuery, dry_run: bool, yes: bool, machine: str) -> Non
         _print_restored(query, plan.restored, f"{title}: restored {counted(len(plan.restored), 'resource')}: {names}.")
 
 
-def _refuse_edits(title: str, plan: HealPlan) -> None:
+def _refuse_edits(title: str, plan: RestorePlan) -> None:
     if plan.edits:
         wrong = f"an update would do more than restore: {'; '.join(plan.edits)}"
         raise SpecError(title, wrong, "Run `pulumi up` to apply these edits too, or undo them.")

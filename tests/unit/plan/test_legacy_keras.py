@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy.plan.old_programs import is_decided, old_program
+from tfdeploy.plan.legacy_keras import is_decided, old_program
 
 FOLDER = Path(__file__).parents[3]
 

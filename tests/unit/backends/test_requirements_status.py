@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import cluster_ref
-from tfdeploy.backends import installation
-from tfdeploy.backends.installation import installing, noted
+from tfdeploy.backends import requirements_status
+from tfdeploy.backends.requirements_status import installing, noted
 
 CLUSTER = cluster_ref(name="mnist")
 
@@ -31,7 +31,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_installed_and_for_how_long(
     packages: list[str], seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfdeploy.backends.installation.time.time", lambda: 1000.0)
+    monkeypatch.setattr("tfdeploy.backends.requirements_status.time.time", lambda: 1000.0)
     assert installing(CLUSTER, 1000.0) == ""
     with noted(CLUSTER, packages):
         assert installing(CLUSTER, 1000.0 + seconds) == text
@@ -54,17 +54,17 @@ def test_a_failed_installation_leaves_no_note() -> None:
 
 def test_the_note_of_a_process_that_was_killed_does_not_count() -> None:
     code = (
-        "import os, signal; from tests.unit.backends.test_installation import CLUSTER, noted\n"
+        "import os, signal; from tests.unit.backends.test_requirements_status import CLUSTER, noted\n"
         "with noted(CLUSTER, ['a']): os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False)
-    assert list(installation._folder().iterdir())
+    assert list(requirements_status._folder().iterdir())
     assert installing(CLUSTER, 0.0) == ""
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"packages": 1, "since": "x", "pid": "y", "start": ""}'])
 def test_a_damaged_note_does_not_count(content: str) -> None:
     with noted(CLUSTER, ["a"]):
-        (path,) = installation._folder().iterdir()
+        (path,) = requirements_status._folder().iterdir()
         path.write_text(content)
         assert installing(CLUSTER, 0.0) == ""

@@ -1,10 +1,10 @@
-"""`heal` brings back what died, and refuses whatever else an update would do."""
+"""`restart --lost` restores what is lost, and refuses whatever else an update would do."""
 
 from typing import Any
 
 import pytest
 
-from tfdeploy.cli.heal_plan import HealPlan, heal_plan
+from tfdeploy.cli.restore_plan import RestorePlan, restore_plan
 
 TASK, RUN = "pulumi-python:dynamic/tfdeploy:Task", "pulumi-python:dynamic/tfdeploy:Run"
 CLEANUP, SWARM = "pulumi-python:dynamic/tfdeploy:Cleanup", "pulumi-python:dynamic/tfdeploy:Swarm"
@@ -29,13 +29,13 @@ def died(name: str, was: Step, new: Step) -> list[Step]:
 def test_nothing_has_died_where_no_step_does_anything() -> None:
     stands = state(TASK, hostname="worker-0")
     steps = [step("refresh", "t-worker-0", stands, stands), step("same", "t-worker-0", stands, stands)]
-    assert heal_plan(steps) == HealPlan((), ())
+    assert restore_plan(steps) == RestorePlan((), ())
 
 
 def test_what_stood_before_and_is_made_as_it_was_comes_back() -> None:
     task, run = state(TASK, hostname="worker-0", token="[secret]"), state(RUN, run={"id": "a", "command": ["x"]})
     made = state(TASK, hostname="worker-0", token=UNKNOWN)
-    assert heal_plan([*died("t-worker-0", task, made), *died("t-run", run, run)]) == HealPlan(
+    assert restore_plan([*died("t-worker-0", task, made), *died("t-run", run, run)]) == RestorePlan(
         ("t-worker-0", "t-run"), ()
     )
 
@@ -60,7 +60,7 @@ def test_what_stood_before_and_is_made_as_it_was_comes_back() -> None:
     ],
 )
 def test_whatever_else_an_update_would_do_is_an_edit(steps: list[Step], edit: str) -> None:
-    assert heal_plan(steps) == HealPlan((), (edit,))
+    assert restore_plan(steps) == RestorePlan((), (edit,))
 
 
 def test_the_tasks_of_a_lost_machine_are_restored_on_others() -> None:
@@ -68,11 +68,11 @@ def test_the_tasks_of_a_lost_machine_are_restored_on_others() -> None:
         state(TASK, hostname="worker-0", machine=name, memory=1, gpus=gpus) for name, gpus in (("m1", "0"), ("m2", "1"))
     )
     moved = [step("update", "t-worker-0", old, new)]
-    assert heal_plan(moved).edits == ("t-worker-0 would change: gpus, machine",)
-    assert heal_plan(moved, "m1") == HealPlan(("t-worker-0",), ())
-    assert heal_plan(moved, "m2").edits
+    assert restore_plan(moved).edits == ("t-worker-0 would change: gpus, machine",)
+    assert restore_plan(moved, "m1") == RestorePlan(("t-worker-0",), ())
+    assert restore_plan(moved, "m2").edits
     larger = state(TASK, hostname="worker-0", machine="m2", memory=2, gpus="1")
-    assert heal_plan([step("update", "t-worker-0", old, larger)], "m1").edits == ("t-worker-0 would change: memory",)
+    assert restore_plan([step("update", "t-worker-0", old, larger)], "m1").edits == ("t-worker-0 would change: memory",)
 
 
 SECRETIVE = state(RUN, run={"id": "a"}, secrets="[secret]", token="[secret]")
@@ -80,10 +80,10 @@ SECRETIVE = state(RUN, run={"id": "a"}, secrets="[secret]", token="[secret]")
 
 def test_a_secret_that_was_edited_is_an_edit() -> None:
     changed = step("update", "t-run", SECRETIVE, SECRETIVE)
-    assert heal_plan([changed]) == HealPlan((), ("t-run would change: secrets",))
-    assert heal_plan([{**changed, "detailedDiff": {"secrets.A": {}}}]).edits == ("t-run would change: secrets",)
-    assert heal_plan([{**changed, "diffReasons": ["tags"]}]) == HealPlan(("t-run",), ())
-    assert heal_plan(died("t-run", SECRETIVE, SECRETIVE)) == HealPlan(("t-run",), ())
+    assert restore_plan([changed]) == RestorePlan((), ("t-run would change: secrets",))
+    assert restore_plan([{**changed, "detailedDiff": {"secrets.A": {}}}]).edits == ("t-run would change: secrets",)
+    assert restore_plan([{**changed, "diffReasons": ["tags"]}]) == RestorePlan(("t-run",), ())
+    assert restore_plan(died("t-run", SECRETIVE, SECRETIVE)) == RestorePlan(("t-run",), ())
 
 
 def machine(life: str, kind: str = "m7i.large", **others: Any) -> Step:
@@ -113,14 +113,14 @@ def test_a_machine_that_died_is_made_again_and_what_hangs_on_it_follows() -> Non
             state(TASK, dependencies={"network": "n2"}),
         ),
     ]
-    assert heal_plan(steps) == HealPlan(("w0", "t-swarm", "t-worker-0"), ())
+    assert restore_plan(steps) == RestorePlan(("w0", "t-swarm", "t-worker-0"), ())
 
 
 def test_a_machine_of_another_kind_or_elsewhere_is_an_edit() -> None:
-    assert heal_plan([step("replace", "w0", machine("1"), machine("2", "m7i.xlarge"))]).edits == (
+    assert restore_plan([step("replace", "w0", machine("1"), machine("2", "m7i.xlarge"))]).edits == (
         "w0 would change: instanceType",
     )
-    assert heal_plan([step("update", "t-swarm", members("1"), members("2", "b"))]).edits == (
+    assert restore_plan([step("update", "t-swarm", members("1"), members("2", "b"))]).edits == (
         "t-swarm would change: members.labels.zone",
     )
 
@@ -128,6 +128,8 @@ def test_a_machine_of_another_kind_or_elsewhere_is_an_edit() -> None:
 def test_an_image_of_another_swarm_is_restored() -> None:
     kind = "pulumi-python:dynamic/tfdeploy:Image"
     before, after = (state(kind, name="mnist:1", swarm=swarm) for swarm in ("one", "other"))
-    assert heal_plan([step("create-replacement", "m-image", before, after)]) == HealPlan(("m-image",), ())
+    assert restore_plan([step("create-replacement", "m-image", before, after)]) == RestorePlan(("m-image",), ())
     edited = state(kind, name="mnist:2", swarm="other")
-    assert heal_plan([step("create-replacement", "m-image", before, edited)]).edits == ("m-image would change: name",)
+    assert restore_plan([step("create-replacement", "m-image", before, edited)]).edits == (
+        "m-image would change: name",
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
-from tfdeploy.cli.ownership import (
+from tfdeploy.cli.leftover_owner import (
     BUSY,
     IN_STACK,
     LEFTOVER,

@@ -1,7 +1,7 @@
 """What `tfdeploy restart --lost` would do: restore lost resources, or also apply edits. Pure.
 
 A step is one of `pulumi preview --json`. A lost resource is created again with the same inputs; every other difference is an edit of
-the program or its configuration, and `heal` refuses it.
+the program or its configuration, and the command refuses it.
 
 `pulumi up --target` cannot replace this comparison: it limits which resources are updated, but those still get the edited inputs of
 the program.
@@ -42,7 +42,7 @@ by a parameter is looked up when the instance is created; if it is named otherwi
 
 
 @dataclass(frozen=True)
-class HealPlan:
+class RestorePlan:
     """What an update would do."""
 
     restored: tuple[str, ...]
@@ -55,7 +55,7 @@ _PLACE_INPUTS = frozenset({"machine", "gpus", "container.gpu_kind"})
 """The inputs of a task that change with its machine."""
 
 
-def heal_plan(steps: Sequence[Mapping[str, Any]], lost_machine: str = "") -> HealPlan:
+def restore_plan(steps: Sequence[Mapping[str, Any]], lost_machine: str = "") -> RestorePlan:
     """What these steps restore, and what they edit. The tasks of a lost machine are restored elsewhere."""
     refreshed = {step["urn"]: step["oldState"] for step in steps if step["op"] == "refresh" and step.get("oldState")}
     restored: dict[str, None] = {}
@@ -69,7 +69,7 @@ def heal_plan(steps: Sequence[Mapping[str, Any]], lost_machine: str = "") -> Hea
             edits[edit] = None
         else:
             restored[name] = None
-    return HealPlan(tuple(restored), tuple(edits))
+    return RestorePlan(tuple(restored), tuple(edits))
 
 
 def _edit(step: Mapping[str, Any], name: str, old: Mapping[str, Any] | None, lost_machine: str) -> str:
