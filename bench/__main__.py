@@ -1,7 +1,7 @@
 """`python -m bench [--update] [NAME…]`: run the benchmarks, print the table, end with 1 if a row failed or missed without a reason.
 
-A run of all rows writes bench/benchmarks.md and its picture; `--update` replaces single rows in them. `--write` measures nothing, and
-writes both from the stored results.
+A run of all rows writes bench/benchmarks.md; `--update` replaces single rows in it. `--write` measures nothing, and writes the page
+from the stored results.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
-from . import computer, ending, engine, needs, notes, outcomes, page, plot, quiet, table
+from . import computer, ending, engine, needs, notes, outcomes, page, quiet, table
 from .outcomes import FAILED, LEFT_OUT, Outcome, Run
 from .pairs import log
 from .processes import BenchError, LeftOut
@@ -34,19 +34,18 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "docker-steps": ("docker_steps", needs.docker),
     "docker-edit": ("docker_edit", needs.docker),
     "docker-many": ("docker_many", needs.docker),
-    "ec2-machines": ("ec2_machines", needs.ec2),
     "follow": ("follow", needs.ec2_and_kubernetes),
     "tfjob": ("tfjob", needs.tfjob),
     "setup": ("cold_setup", needs.nothing),
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""
 
-DEADLINES = {"docker-many": 3600.0, "ec2-machines": 3600.0, "setup": 3600.0, "tfjob": 3600.0}
+DEADLINES = {"docker-many": 3600.0, "setup": 3600.0, "tfjob": 3600.0}
 DEADLINE = 1800.0
 """After so many seconds a row fails; what it has made is removed then."""
 
 RESULTS = engine.ROOT / "data" / "results.json"
-PAGE, PICTURE = engine.ROOT / "benchmarks.md", engine.ROOT / "cost-by-tasks.svg"
+PAGE = engine.ROOT / "benchmarks.md"
 
 
 def main() -> int:
@@ -107,12 +106,9 @@ def _outcome(name: str, unavailable: str) -> Outcome:
 
 
 def _write_page() -> int:
-    """Write the page and its picture from the stored outcomes; the exit code."""
+    """Write the page from the stored outcomes; the exit code."""
     run = outcomes.read(RESULTS)
-    drawn = [row for outcome in run.outcomes.values() for row in outcome.rows if row.curve]
-    if drawn:
-        PICTURE.write_text(plot.picture(drawn))
-    PAGE.write_text(page.page(run, list(ROWS), notes.read(), PICTURE.name))
+    PAGE.write_text(page.page(run, list(ROWS), notes.read()))
     return _judge(run)
 
 

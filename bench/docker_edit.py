@@ -1,7 +1,6 @@
 """From an edited program to its first line on Docker: `pulumi up`, against a build of the image and `docker stack deploy`.
 
-There is nothing to gain by TensorFlow's import, which takes as long in both: so the program only speaks and waits. The floor is what
-remains where nothing is planned: a bare `pulumi up` without a change, and `docker service update` with the code in a mounted folder.
+There is nothing to gain by TensorFlow's import, which takes as long in both: so the program only speaks and waits.
 """
 
 import itertools
@@ -13,8 +12,8 @@ from pathlib import Path
 from tests.engine.images import python_image
 
 from . import mnist
-from .baselines.containers import Services, Stack, label_of, output_of_service, restart_services, services
-from .engine import FLEET, STACK, TASKS, UP, Workplace, project, workplace
+from .baselines.containers import Services, Stack
+from .engine import STACK, TASKS, UP, workplace
 from .needs import image_of
 from .pairs import by_turns
 from .processes import Watched, until
@@ -58,38 +57,8 @@ def run() -> list[Row]:
             mine, other = by_turns(_PAIRS, "edit to running", ours, peer)
         finally:
             stack.remove()
-        floor = _floor(place, image, edits)
-    measure = "an edited program to its first line on Docker, 1 ps + 2 workers"
-    peer_measure = "against `docker build` and `docker stack deploy`"
-    floor_measure = "by a bare `pulumi up` without a change and `docker service update`"
-    return [
-        ratio(f"{measure}, no image rebuild, {peer_measure}", mine, other, 0.7),
-        ratio(f"{measure}, the floor: {floor_measure}, {peer_measure}", floor, other, None),
-    ]
-
-
-def _floor(place: Workplace, image: str, edits: "itertools.count[int]") -> list[float]:
-    """Seconds from edits to their first lines, with a program that plans nothing."""
-    name, count = f"{STACK}-floor", 1 + mnist.WORKERS
-    code = place.folder / "floor"
-    code.mkdir()
-    (code / "train.py").write_text((TASKS / "edited.py").read_text())
-    definition = [f"--mount=type=bind,source={code},target=/code,readonly", "--workdir=/code", "--init"]
-    command = ["python", "-u", "train.py"]
-    with (
-        project(place, FLEET, "bare", {"fleet:tasks": count}) as bare,
-        services(name, [[*definition, image, *command]] * count, count),
-    ):
-
-        def bring() -> None:
-            bare.pulumi(*UP)
-            restart_services(name, count)
-
-        bare.pulumi(*UP)
-        watched = Services(label_of(name))
-        return [
-            _edited(code, next(edits), bring, lambda: output_of_service(name, 1), watched) for _ in range(1 + _PAIRS)
-        ][1:]
+    measure = "an edited program to its first line on Docker, 1 ps + 2 workers, no image rebuild"
+    return [ratio(f"{measure}, against `docker build` and `docker stack deploy`", mine, other, 0.7)]
 
 
 def _edited(

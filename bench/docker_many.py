@@ -45,7 +45,6 @@ def run() -> list[Row]:
     observations: list[float] = []
     connections: list[float] = []
     templates: list[Mapping[str, Any]] = []
-    sleeping: list[float] = []
     with workplace() as place:
         files = {"config": place.folder / "agent.pyz", "secret": place.folder / "token"}
         files["config"].write_bytes(application())
@@ -63,8 +62,6 @@ def run() -> list[Row]:
             return seconds
 
         def peer() -> float:
-            with services(f"{STACK}-many", [[image, *_FOREVER]] * TASKS, _AT_ONCE) as seconds:
-                sleeping.append(seconds)
             name = f"{STACK}-same"
             definitions = [like_task(template, name) for template in templates[-TASKS:]]
             with services(name, definitions, _AT_ONCE, files) as seconds:
@@ -74,7 +71,6 @@ def run() -> list[Row]:
     measure = f"{TASKS} tasks until all run on one engine, by the backend, against `docker service create`"
     return [
         ratio(f"{measure} of the same definition, {_AT_ONCE} at once", mine, other, 1.2),
-        ratio(f"{measure} of containers that only sleep, {_AT_ONCE} at once", mine, sleeping, None),
         limit(f"one observation of {TASKS} tasks on one manager (the slowest)", observations, 2, " s"),
         limit(f"one observation of {TASKS} tasks: sockets to the engine at once", connections, 1, ""),
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .quiet import QUIET
-from .table import Curve, Row
+from .table import Row
 
 FAILED, LEFT_OUT = "failed", "is left out"
 
@@ -65,9 +65,4 @@ def read(path: Path) -> Run:
 
 
 def _outcome(data: Mapping[str, Any]) -> Outcome:
-    rows = [Row(**{**row, "curve": _curve(row["curve"])}) for row in data["rows"]]
-    return Outcome(**{**data, "rows": rows})
-
-
-def _curve(data: Mapping[str, Any] | None) -> Curve | None:
-    return Curve(**{**data, "points": [(x, y) for x, y in data["points"]]}) if data else None
+    return Outcome(**{**data, "rows": [Row(**row) for row in data["rows"]]})

@@ -56,8 +56,8 @@ has the commands.
 """
 
 
-def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], picture: str) -> str:
-    """The whole page; `names` are those that `make bench` has, `picture` is the path of the picture of the curves."""
+def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note]) -> str:
+    """The whole page; `names` are those that `make bench` has."""
     outcomes = [run.outcomes[name] for name in names if name in run.outcomes] if run else []
     rows = [row for outcome in outcomes for row in outcome.rows]
     cells = [(f"`{outcome.name}`", *row.cells()) for outcome in outcomes for row in outcome.rows]
@@ -71,8 +71,7 @@ def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], pictu
         quiet=QUIET,
     )
     missed = _missed(outcomes, notes)
-    parts = [top, missed, _curves(rows, picture)]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(part for part in (top, missed) if part)
 
 
 def _when(run: Run | None, outcomes: Sequence[Outcome]) -> str:
@@ -132,11 +131,3 @@ def _judged(row: Row) -> str:
     if row.interval:
         return f"median {number(median(row.values))}, interval {' to '.join(map(number, row.interval))}"
     return f"{'median' if row.pairs else 'worst'} {number(row.judged)}{row.unit}"
-
-
-def _curves(rows: Sequence[Row], picture: str) -> str:
-    """The picture of the rows that have a curve."""
-    if not any(row.curve for row in rows):
-        return ""
-    text = "Ten tasks a machine. The grey lines are linear growth."
-    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n"

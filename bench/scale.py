@@ -25,20 +25,19 @@ from tfdeploy.report.html.document import Content, page
 from tfdeploy.report.report import report
 
 from .pairs import log
-from .table import Curve, Row
+from .table import Row
 
-SIZES = (10, 30, 100, 300, 1000)
+SIZES = _SMALL, _LARGE = 100, 1000
 _TASKS_PER_MACHINE = 10
 _PS = 1
 _LINES = 20
 _ROUNDS = 9
-_SMALL, _LARGE = 100, 1000
 _LINEAR = 15.0
 """Ten times as many tasks, with a margin."""
 
 
 def run() -> list[Row]:
-    """Two rows for each part, with curves."""
+    """Two rows for each part."""
     calls = {tasks: parts(tasks) for tasks in SIZES}
     memory = {tasks: {part: memory_of(call) / 1e6 for part, call in by.items()} for tasks, by in calls.items()}
     times: dict[int, dict[str, list[float]]] = {tasks: {part: [] for part in by} for tasks, by in calls.items()}
@@ -62,8 +61,7 @@ def _row(quantity: str, part: str, rounds: Mapping[int, Sequence[float]], unit: 
     growths = [large / small for large, small in zip(rounds[_LARGE], rounds[_SMALL], strict=True)]
     large, small = (f"{min(rounds[tasks]):.3g} {unit}" for tasks in (_LARGE, _SMALL))
     what = f"{quantity}: {part} of {_LARGE} tasks, against {_SMALL} (linear: {_LARGE // _SMALL})"
-    curve = Curve(quantity, unit, part, [(tasks, min(values)) for tasks, values in rounds.items()])
-    return Row(what, large, small, growths, median(growths), _LINEAR, curve=curve)
+    return Row(what, large, small, growths, median(growths), _LINEAR)
 
 
 def parts(tasks: int) -> dict[str, Callable[[], object]]:

@@ -14,18 +14,6 @@ _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A quantity by number of tasks."""
-
-    quantity: str
-    unit: str
-    name: str
-    """What has this cost."""
-    points: Sequence[tuple[float, float]]
-    """Numbers of tasks and values; both are positive."""
-
-
-@dataclass(frozen=True)
 class Row:
     """One measure, its values and its target."""
 
@@ -40,8 +28,6 @@ class Row:
     unit: str = ""
     pairs: int = 0
     """How many pairs of measurements the values are from; 0 where there is no peer."""
-    curve: Curve | None = None
-    """Where a picture shows more than the row."""
 
     @property
     def met(self) -> bool:

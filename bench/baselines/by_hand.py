@@ -15,13 +15,9 @@ from ..processes import Process
 class ByHand:
     """One ps and some workers on this machine, killed at the end of the `with` block."""
 
-    def __init__(
-        self, code: Path, logs: Path, workers: int, command: Sequence[str], new_sessions: bool = False
-    ) -> None:
-        """What to start: all in this process' session, or each in its own session."""
+    def __init__(self, code: Path, logs: Path, workers: int, command: Sequence[str]) -> None:
         logs.mkdir(parents=True)
         self._code, self._logs, self._workers, self._command = code, logs, workers, command
-        self._new_sessions = new_sessions
         self._processes: list[Process] = []
 
     def __enter__(self) -> "ByHand":
@@ -47,7 +43,7 @@ class ByHand:
             environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
             output_file = self.log(f"{job}-{index}")
             with undisturbed():
-                self._processes.append(Process(command, output_file, self._code, environment, self._new_sessions))
+                self._processes.append(Process(command, output_file, self._code, environment))
 
     def _kill(self) -> None:
         with undisturbed(), ExitStack() as stack:

@@ -189,19 +189,6 @@ def label_of(name: str) -> str:
     return f"{name}=yes"
 
 
-def output_of_service(name: str, task: int) -> str:
-    """What the container of a service that runs has printed."""
-    ids = docker("ps", "--quiet", "--filter", f"label=com.docker.swarm.service.name={name}-{task}").split()
-    return "\n".join(docker("logs", container) for container in ids[:1])
-
-
-def restart_services(name: str, count: int) -> None:
-    """Replace the container of each, all at once."""
-    with ThreadPoolExecutor(count) as pool:
-        options = ["--force", "--detach", "--quiet"]
-        list(pool.map(lambda number: docker("service", "update", *options, f"{name}-{number}"), range(count)))
-
-
 def like_task(template: Mapping[str, Any], name: str) -> list[str]:
     """The arguments that define a service as `template` does, which has the form of the Engine API; with the files of `services`."""
     container = template["ContainerSpec"]
