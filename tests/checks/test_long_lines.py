@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.wrap import ROOT, WIDTH, pages, wrapped
+from tools.wrap import ROOT, pages, wrapped
 
 LONG = "word " * 40
 
@@ -29,9 +29,3 @@ def test_a_long_paragraph_is_wrapped_and_nothing_else(text: str, lines: int) -> 
     assert after.split() == text.split()
     assert len(after.split("\n")) == lines
     assert wrapped(after) == after
-
-
-def test_the_lines_of_an_item_are_indented() -> None:
-    first, second = wrapped(f"  - {LONG}").split("\n")
-    assert len(first) <= WIDTH
-    assert second.startswith("    word")

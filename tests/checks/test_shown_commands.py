@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.pages import ROOT, Block, blocks, commands, normal, pages, words
+from tests.pages import ROOT, blocks, commands, pages, words
 from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.parser import command_parser, top_parser
 
@@ -55,27 +55,9 @@ def test_the_commands_in_its_sentences_exist(page: Path) -> None:
     assert {name for name in named if name not in (*BY_NAME, "help")} == set()
 
 
-@pytest.mark.parametrize(
-    ("command", "problem"),
-    [
-        ("tfdeploy logs -f", []),
-        ("TFDEPLOY_RUN=1 tfdeploy exec worker-1 -- nvidia-smi --loop", []),
-        ("tfdeploy logs --folow", ["tfdeploy logs --folow: no option --folow"]),
-        ("tfdeploy lgos", ["tfdeploy lgos: no command lgos"]),
-    ],
-)
-def test_a_wrong_command_is_found(command: str, problem: list[str]) -> None:
-    assert [*problems(command)] == problem
-
-
 def test_pages_install_the_present_version() -> None:
     text = "\n".join(page.read_text() for page in pages())
     assert {*re.findall(r"install resource tfdeploy (\S+)", text)} == {version("pulumi-tfdeploy")}
-
-
-def test_readme_is_short() -> None:
-    assert len(README.read_text().splitlines()) <= 90
-    assert len(README.read_text().split()) <= 600
 
 
 @pytest.mark.parametrize("page", RUN_BY, ids=lambda page: page.name)
@@ -84,10 +66,6 @@ def test_the_test_that_runs_the_commands_of_a_page_exists(page: Path) -> None:
     tree = ast.parse((ROOT / file).read_text())
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert set(commands(page)) - NOT_RUN
-
-
-def test_both_pages_have_the_same_program() -> None:
-    assert _code(README, "python")[0] == _code(START, "python")[0]
 
 
 @pytest.mark.parametrize(("language", "read"), [("python", ast.parse), ("yaml", yaml.safe_load), ("json", json.loads)])
@@ -100,19 +78,3 @@ def test_what_a_page_shows_can_be_read(language: str, read: Callable[[str], obje
             read(text)
         except (SyntaxError, ValueError, yaml.YAMLError) as error:
             pytest.fail(f"{page.relative_to(ROOT)}: {error}\n{text}")
-
-
-def _code(page: Path, language: str) -> list[str]:
-    return [block.text for block in blocks(page, language)]
-
-
-def test_a_block_has_commands_and_their_outputs() -> None:
-    block = Block("", "console", "$ a  --b c   # why\nx\ny\n$ d \\\n   e\n")
-    assert block.steps == [("a --b c", "x\ny\n"), ("d e", "")]
-
-
-def test_outputs_of_two_machines_are_the_same_when_they_are_normal() -> None:
-    here = "MACHINE  ROLE\nlab      Master   2 cpus, 23.5 GiB\n18047  lab  running  2026-11-21 06:43:01Z\naccuracy: 0.957\n"
-    there = "MACHINE   ROLE\nnode-17   Master   16 cpus, 1.5 TiB\n7  node-17   running  2027-01-01 00:00:00Z\naccuracy: 0.9\n"
-    assert normal(here) == normal(there)
-    assert normal(here) != normal(there.replace("running", "failed"))

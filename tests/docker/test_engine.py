@@ -8,24 +8,14 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from secrets import token_hex
 
 import pytest
 
 from tests.engine import daemon
-from tests.engine.cli import DockerFailed, docker
 from tests.engine.images import ROOT
-from tests.engine.nested import Nested
-from tests.engine.registry import Registry
-from tests.waiting import until
 
 pytestmark = pytest.mark.full
 
-NEIGHBOURS = """
-import socket, urllib.request
-for address in {found[4][0] for found in socket.getaddrinfo("tasks.WEB", 8000)}:
-    print(urllib.request.urlopen(f"http://{address}:8000/etc/hostname").read().decode().strip())
-"""
 
 OWN_ENGINE = """
 import socket, subprocess
@@ -136,12 +126,6 @@ until(lambda: not left(), "no devices are left", seen=left)
 PRIVATE = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up && exec"
 
 
-def test_the_engine_manages_a_swarm(engine: str) -> None:
-    assert (
-        docker(engine, "node", "ls", "--format", "{{.Self}} {{.ManagerStatus}}").splitlines().count("true Leader") == 1
-    )
-
-
 def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can start an engine")
@@ -196,78 +180,3 @@ def test_the_data_of_another_engine_is_left_alone(tmp_path: Path, monkeypatch: p
         with pytest.raises(daemon.NoEngine, match="another Docker engine uses"), daemon.daemon():
             pass
     assert networks.exists()
-
-
-def test_images_have_python_under_both_names(engine: str, python_image: str, user_image: str) -> None:
-    script = "python -c 'import os; print(os.getuid())' && python3 -c 'import ctypes, sqlite3, ssl, zlib'"
-    assert docker(engine, "run", "--rm", python_image, "sh", "-c", script) == "0"
-    assert docker(engine, "run", "--rm", user_image, "sh", "-c", script) == "1000"
-
-
-def test_the_image_with_tensorflow_can_import_it(engine: str, tensorflow_image: str) -> None:
-    script = "import tensorflow; print(tensorflow.__version__)"
-    said = docker(engine, "run", "--rm", tensorflow_image, "python", "-c", script)
-    assert tensorflow_image.endswith(f":{said}")
-
-
-def test_registries_take_images(
-    engine: str,
-    python_image: str,
-    registry: Registry,
-    login_registry: Registry,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    open_name, closed_name = f"{registry.address}/python", f"{login_registry.address}/python"
-    for name in (open_name, closed_name):
-        docker(engine, "tag", python_image, f"{name}:1")
-    docker(engine, "push", f"{open_name}:1")
-    with pytest.raises(DockerFailed, match="no basic auth credentials"):
-        docker(engine, "push", f"{closed_name}:1")
-    login = ("login", "--username", login_registry.user, "--password-stdin", login_registry.address)
-    docker(engine, *login, stdin=login_registry.password)
-    docker(engine, "push", f"{closed_name}:1")
-    docker(engine, "image", "rm", f"{open_name}:1", f"{closed_name}:1")
-    assert registry.tags("python") == login_registry.tags("python") == ["1"]
-    assert registry.tags("other") == []
-
-
-def test_nested_machines_are_one_swarm(nested: Nested, python_image: str) -> None:
-    manager = nested.manager
-    # Other tests have this Swarm too.
-    web = f"web-{token_hex(3)}"
-    labels = '{{.Description.Hostname}} {{index .Description.Engine.Labels "zone"}}'
-    nodes = docker(manager, "node", "inspect", "--format", labels, *nested.machines).splitlines()
-    assert nodes == ["m0 a", "m1 b", "m2 b"]
-    docker(manager, "network", "create", "--driver", "overlay", web)
-    placed = ("--mode", "global", "--network", web, "--endpoint-mode", "dnsrr", "--hostname", "{{.Node.Hostname}}")
-    serve = ("python3", "-m", "http.server", "8000")
-    docker(manager, "service", "create", "--detach", "--name", web, *placed, python_image, *serve)
-
-    def until_running() -> None:
-        live = ("service", "ps", "--filter", "desired-state=running", "--format", "{{.CurrentState}}", web)
-        until(
-            lambda: docker(manager, *live).count("Running") == len(nested.machines),
-            "a task on each node",
-            seen=lambda: docker(manager, "service", "ps", "--no-trunc", web),
-        )
-
-    def neighbours() -> list[str]:
-        container = docker(manager, "container", "ls", "--quiet", "--filter", f"name={web}")
-        return sorted(docker(manager, "exec", container, "python3", "-c", NEIGHBOURS.replace("WEB", web)).splitlines())
-
-    until_running()
-    # A Swarm's nodes tell each other of names in their own time.
-    until(lambda: neighbours() == ["m0", "m1", "m2"], "each finds all three", seen=neighbours)
-    nested.kill("m1")
-    nested.wait("m1", "down")
-    nested.start("m1")
-    until_running()
-    assert python_image in docker(nested.machines["m1"].engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
-    docker(manager, "service", "rm", web)
-    until(
-        lambda: not docker(manager, "container", "ls", "--all", "--quiet", "--filter", f"name={web}"),
-        "the manager's task has gone",
-    )
-    docker(manager, "network", "rm", web)

@@ -8,8 +8,6 @@ SHARED = {"box": ("ec2", "ec2 again", "box"), "nested": ("swarm",), "kube": ("ku
 """Fixtures of a whole process, to the groups of all tests that use them."""
 
 MEMBERS: dict[str, tuple[str, ...]] = {
-    # They empty moto's account, which all of a process share, so in a process they may not run between tests of the box.
-    "moto": ("tests/box/test_bad_day.py", "tests/box/test_provider.py"),
     # Three groups make a box each, because its tests mostly wait for machines: one after the other they would end after all others.
     "box": ("tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
     "ec2 again": ("ec2/test_ends.py", "ec2/test_replaced.py", "ec2/test_moves.py"),
@@ -23,9 +21,6 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 }
 """What the ids of a group's tests contain, the first group that fits: the scheduler knows no more of a test than its id."""
 
-FIRST = "moto"
-"""The group that starts first, and those with the box start next: the unit tests empty moto's account too."""
-
 
 def group(test: str) -> str:
     """The group of a test; its file, where it is in no other."""
@@ -33,10 +28,6 @@ def group(test: str) -> str:
         if any(member in test for member in members):
             return name
     return test.partition("::")[0]
-
-
-def _rank(name: str) -> int:
-    return 0 if name == FIRST else 1 if name in SHARED["box"] else 2
 
 
 class Groups:
@@ -62,4 +53,5 @@ class Groups:
                     raise pytest.UsageError(
                         f"{item.nodeid} uses `{fixture}`: add it to one of {expected} in {__file__}"
                     )
-        items.sort(key=lambda item: _rank(group(item.nodeid)))
+        # Those with the box first: the unit tests empty moto's account, which all of a process share.
+        items.sort(key=lambda item: group(item.nodeid) not in SHARED["box"])

@@ -37,7 +37,7 @@ def test_it_calls_its_commands_with_nothing_that_leaves_tests_out_and_fails_wher
 def test_each_command_is_known_to_the_checks_of_its_run() -> None:
     """A run by another marker expression would be one of chosen tests, which nothing checks."""
     shown = subprocess.run(["make", "-n", "test", "test-rest"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert re.findall(r'-m "((?:not )?full.*)"$', shown.stdout, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r'-m "((?:not )?full.*)"$', shown.stdout, re.MULTILINE) == [*COMMANDS]
 
 
 def test_what_make_starts_stores_compiled_modules() -> None:

@@ -1,4 +1,4 @@
-"""What a whole run of the tests checks beside them: by outcomes that are made up, and by a run of pytest over planted tests."""
+"""What a whole run of the tests checks beside them, by a run of pytest over planted tests."""
 
 import os
 import subprocess
@@ -6,56 +6,15 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tests.engine.fixtures import WITHOUT
-from tests.plugins.run_checks import Collection, RunChecks, shelf
+from tests.plugins.run_checks import Collection
 
 ROOT = Path(__file__).parents[3]
 FILE = "tests/unit/test_it.py"
-ALLOWED = {f"{FILE}::test_hardware": "there is no such hardware here"}
-
-
-def checked(least: int, *outcomes: tuple[str, str, str]) -> list[str]:
-    """The complaints about a run with these parts of tests: the name, the part and its outcome."""
-    checks = RunChecks(ALLOWED, {"unit": least})
-    for name, when, outcome in outcomes:
-        report = SimpleNamespace(
-            nodeid=f"{FILE}::{name}",
-            when=when,
-            passed=outcome == "passed",
-            skipped=outcome == "skipped",
-            longrepr="no GPU",
-            processor=1.0,
-        )
-        checks.pytest_runtest_logreport(cast(Any, report))
-    return [*checks.complaints()]
-
-
-def test_a_skip_that_is_not_on_the_list_is_named() -> None:
-    skips = [(name, "setup", "skipped") for name in ("test_hardware", "test_hardware[2]", "test_other")]
-    (complaint,) = checked(0, *skips)
-    assert complaint.startswith(f"{FILE}::test_other: was skipped (no GPU)")
-
-
-def test_a_folder_in_which_too_few_have_passed_is_named() -> None:
-    good, torn = ("test_good", "call", "passed"), ("test_torn", "call", "passed")
-    assert checked(2, good, torn) == []
-    (complaint,) = checked(2, good, torn, ("test_torn", "teardown", "failed"))
-    assert complaint.startswith("tests/unit: 1 tests have passed")
-
-
-def test_a_run_with_complaints_fails() -> None:
-    checks, session = RunChecks({}, {"unit": 1}), SimpleNamespace(exitstatus=pytest.ExitCode.OK)
-    checks.pytest_sessionfinish(cast(Any, session))
-    assert session.exitstatus == pytest.ExitCode.TESTS_FAILED
-
-
-def test_the_folder_of_a_test_is_below_tests() -> None:
-    assert shelf("tests/unit/agent/test_a.py::test_b[x/y]") == "unit"
-
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -63,8 +22,6 @@ testpaths = ["tests/unit"]
 markers = ["full: the rest"]
 [tool.tfdeploy-tests]
 skips = {}
-least.test.unit = 2
-least.rest.unit = 1
 """
 PLANTED = """
 import pytest
@@ -78,7 +35,7 @@ def test_skipped(): pytest.skip("no GPU")
 @pytest.mark.parametrize(
     ("arguments", "code", "complaints"),
     [
-        (("-n2", "-m", "not full"), 1, ["no GPU", "1 tests have passed"]),
+        (("-n2", "-m", "not full"), 1, ["no GPU"]),
         (("-n0", "-m", "full"), 0, []),
         (("-n0", "-m", "not full", "-k", "good"), 0, []),
     ],
