@@ -219,7 +219,7 @@ class Project:
             lambda: psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE), "a stopped process"
         )
         try:
-            for state in (self.folder / "backend").glob(".pulumi/stacks/**/*.json"):
+            for state in (self.folder / "backend").glob(".pulumi/stacks/**/*.json*"):
                 json.loads(state.read_text())
         except ValueError:
             os.kill(pid, signal.SIGCONT)
