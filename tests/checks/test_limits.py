@@ -10,7 +10,7 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 1864,
-    "tfdeploy/program": 1733,
+    "tfdeploy/program": 1712,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11423,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6872,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6436,
-    "tests": 77413,
+    "tests": 77235,
     "bench": 4333,
     "docs": 4543,
     "design": 1837,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48583, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48562, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -56,7 +56,7 @@ with redirect_stdout(StringIO()):
     call([])
 """
 
-SLOW = ("pulumi", "rich", "yaml", "psutil", "logging", "uuid", "platform", "traceback", "difflib")
+SLOW = ("pulumi", "rich", "yaml", "psutil", "logging", "uuid", "platform", "traceback", "difflib", "statistics")
 """Modules that take long to load, and that most calls do not need."""
 
 LOADED = [

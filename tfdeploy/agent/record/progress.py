@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from statistics import median
 from typing import List, Optional, Tuple
 
 from ..model.json_data import JsonData
@@ -140,7 +139,8 @@ class Training(JsonData):
 
     def _usual(self) -> Optional[float]:
         times = self.times
-        return median(b - a for a, b in zip(times, times[1:])) if len(times) >= _LEAST_TIMES else None
+        seconds = sorted(b - a for a, b in zip(times, times[1:]))
+        return seconds[len(seconds) // 2] if len(times) >= _LEAST_TIMES else None
 
 
 def _loss(read: Reading) -> Tuple[int, str]:
