@@ -4,8 +4,7 @@ The bucket is created by the first cluster and is never deleted by tfdeploy, bec
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from botocore.exceptions import ClientError
 from ...errors import SpecError
 from .aws import account, api
 from .aws.api import tag_values
-from .aws.errors import Kind, aws_errors, error_code, error_message, kind_of
+from .aws.errors import Kind, aws_errors, error_code, kind_of
 from .machine import model
 
 PURPOSE = f"{model.PREFIX}purpose"
@@ -72,7 +71,7 @@ def create(bucket: BucketFolder) -> None:
         SpecError: S3 refuses it, or another account has a bucket with this name.
     """
     s3, arguments = _s3(bucket), _arguments(bucket)
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         if not exists(bucket):
             _repeat(lambda: _create(bucket))
         # A new bucket is not visible everywhere at once.
@@ -106,7 +105,7 @@ def _create(bucket: BucketFolder) -> None:
 
 def exists(bucket: BucketFolder) -> bool:
     """True when the bucket exists."""
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         return _none_if_not_found(lambda: _s3(bucket).head_bucket(**_arguments(bucket))) is not None
 
 
@@ -119,7 +118,7 @@ def read_object(bucket: BucketFolder, path: str, begin: int = 0, size: int = 0) 
     place = {**_arguments(bucket), "Key": f"{bucket.folder}/{path}"}
     if size:
         place["Range"] = f"bytes={begin}-{begin + size - 1}"
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         response = _none_if_not_found(lambda: _s3(bucket).get_object(**place))
         return response["Body"].read() if response else None
 
@@ -131,7 +130,7 @@ def modified(bucket: BucketFolder, path: str) -> float:
         SpecError, Unreachable: S3 refuses the call.
     """
     key = f"{bucket.folder}/{path}"
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         response = _none_if_not_found(lambda: _s3(bucket).head_object(**_arguments(bucket), Key=key))
         return float(response["LastModified"].timestamp()) if response else 0.0
 
@@ -142,7 +141,7 @@ def write_json(bucket: BucketFolder, path: str, data: Mapping[str, object]) -> N
     Raises:
         SpecError, Unreachable: S3 refuses it.
     """
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         body = json.dumps(data).encode()
         _s3(bucket).put_object(**_arguments(bucket), Key=f"{bucket.folder}/{path}", Body=body)
 
@@ -150,7 +149,7 @@ def write_json(bucket: BucketFolder, path: str, data: Mapping[str, object]) -> N
 def objects(bucket: BucketFolder, prefix: str) -> set[str]:
     """The objects of the folder below this prefix, by their paths in the folder."""
     folder = f"{bucket.folder}/"
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         items = _listed(bucket, "Contents", Prefix=f"{folder}{prefix}")
     return {str(item["Key"]).removeprefix(folder) for item in items}
 
@@ -162,7 +161,7 @@ def delete_folder(bucket: BucketFolder) -> None:
         SpecError, Unreachable: an object cannot be deleted.
     """
     s3, arguments = _s3(bucket), _arguments(bucket)
-    with s3_errors(bucket):
+    with aws_errors(bucket.region):
         if _none_if_not_found(lambda: s3.head_bucket(**arguments)) is None:
             return
         for page in s3.get_paginator("list_objects_v2").paginate(**arguments, Prefix=f"{bucket.folder}/"):
@@ -184,26 +183,6 @@ def _listed(bucket: BucketFolder, key: str, **arguments: str) -> list[Any]:
     """What the pages of a list have by this key; empty where the bucket does not exist."""
     pages = _s3(bucket).get_paginator("list_objects_v2").paginate(**_arguments(bucket), **arguments)
     return _none_if_not_found(lambda: [item for page in pages for item in page.get(key, [])]) or []
-
-
-@contextmanager
-def s3_errors(bucket: BucketFolder) -> Iterator[None]:
-    """Translate S3's errors, and those about credentials and connections.
-
-    Raises:
-        SpecError: no credentials, or S3 refuses a call.
-        BackendError: the same call may succeed later.
-        Unreachable: S3 does not respond.
-    """
-    with aws_errors(bucket.region):
-        try:
-            yield
-        except ClientError as error:
-            if kind_of(error) is not Kind.PERMISSION:
-                raise
-            wrong = f"{error.operation_name} failed: {error_message(error)}"
-            advice = f"Check your permissions for this bucket, and that the account {bucket.owner} owns it."
-            raise SpecError(f"s3://{bucket.name}", wrong, advice) from None
 
 
 def _repeat(call: Callable[[], object]) -> None:

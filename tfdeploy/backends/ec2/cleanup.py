@@ -1,8 +1,7 @@
 """Deletes all AWS resources that have a cluster's tags, whether Pulumi's state knows them or not."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -90,14 +89,15 @@ def delete_roles(region: str, path: str) -> None:
             name = profile["InstanceProfileName"]
             for role in profile["Roles"]:
                 remove = iam.remove_role_from_instance_profile
-                _delete_in_iam(partial(remove, InstanceProfileName=name, RoleName=role["RoleName"]))
-            _delete_in_iam(partial(iam.delete_instance_profile, InstanceProfileName=name))
+                _delete(name, partial(remove, InstanceProfileName=name, RoleName=role["RoleName"]), ROLE_SECONDS)
+            _delete(name, partial(iam.delete_instance_profile, InstanceProfileName=name), ROLE_SECONDS)
         for role in (item["RoleName"] for item in roles):
             for policy in _policies(iam.list_role_policies, role, "PolicyNames"):
-                _delete_in_iam(partial(iam.delete_role_policy, RoleName=role, PolicyName=policy))
+                _delete(role, partial(iam.delete_role_policy, RoleName=role, PolicyName=policy), ROLE_SECONDS)
             for policy in _policies(iam.list_attached_role_policies, role, "AttachedPolicies"):
-                _delete_in_iam(partial(iam.detach_role_policy, RoleName=role, PolicyArn=policy["PolicyArn"]))
-            _delete_in_iam(partial(iam.delete_role, RoleName=role))
+                arn = policy["PolicyArn"]
+                _delete(role, partial(iam.detach_role_policy, RoleName=role, PolicyArn=arn), ROLE_SECONDS)
+            _delete(role, partial(iam.delete_role, RoleName=role), ROLE_SECONDS)
 
 
 def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
@@ -107,51 +107,26 @@ def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
 
 def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
     """The policies of a role; empty where the role does not exist."""
-    policies: list[Any] = []
-    with _existing():
-        policies += call(RoleName=role)[key]
-    return policies
-
-
-def _delete_in_iam(delete: Callable[[], Any]) -> None:
-    """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
-    with _existing():
-        api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
-
-
-@contextmanager
-def _existing() -> Iterator[None]:
-    """Ignore that something does not exist."""
     try:
-        yield
+        return list(call(RoleName=role)[key])
+    except ClientError as error:
+        if kind_of(error) is Kind.GONE:
+            return []
+        raise
+
+
+def _delete(name: str, delete: Callable[[], Any], seconds: float = SECONDS) -> None:
+    """Delete a resource. "Not found" is success; while it is in use the call is repeated."""
+    try:
+        api.repeat(delete, seconds, POLL_SECONDS)
     except ClientError as error:
         if kind_of(error) is not Kind.GONE:
-            raise
+            raise BackendError(f"{name}: {translated(error, '')}") from None
 
 
-def _delete(name: str, delete: Callable[[], Any]) -> None:
-    """Delete a resource. "Not found" is success; while it is in use the call is repeated."""
-    message = ""
-
-    def deleted() -> bool:
-        nonlocal message
-        try:
-            delete()
-        except ClientError as error:
-            if kind_of(error) is Kind.GONE:
-                return True
-            if kind_of(error) not in (Kind.CONFLICT, Kind.THROTTLING):
-                raise BackendError(f"{name}: {translated(error, '')}") from None
-            message = str(error)
-            return False
-        return True
-
-    _wait(deleted, f"{name}: not deleted", lambda: message)
-
-
-def _wait(done: Callable[[], bool], problem: str, details: Callable[[], str] = str) -> None:
+def _wait(done: Callable[[], bool], problem: str) -> None:
     deadline = time.monotonic() + SECONDS
     while not done():
         if time.monotonic() > deadline:
-            raise BackendError(f"{problem} within {SECONDS:g} s {details()}".rstrip())
+            raise BackendError(f"{problem} within {SECONDS:g} s")
         time.sleep(POLL_SECONDS)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
@@ -24,7 +24,7 @@ from ...spec.cluster import ClusterSpec
 from ...units import text_of_seconds
 from ..base import ClusterRef
 from ..record_copy import RecordCopy, RecordUpdate
-from ..stack_config import StackProvider, plain_values
+from ..stack_config import StackProvider, changed_inputs
 from . import account_bucket
 from .account_bucket import BucketFolder
 from .machine import ssh
@@ -243,14 +243,6 @@ def read_tags(bucket: BucketFolder) -> dict[str, str]:
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {}
 
 
-class RecordBucketProps(TypedDict):
-    """The inputs of the resource, as Pulumi's state has them."""
-
-    cluster: ClusterRef
-    bucket: str
-    tags: dict[str, str]
-
-
 class RecordBucketProvider(StackProvider):
     """Creates the bucket, and the cluster's folder in it. `Cleanup` decides whether the folder is deleted."""
 
@@ -265,9 +257,7 @@ class RecordBucketProvider(StackProvider):
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Other tags are an update."""
-        old, new = plain_values(olds), plain_values(news)
-        changed = [key for key in ("cluster", "bucket", "tags") if old.get(key) != new[key]]
-        return DiffResult(changes=bool(changed), replaces=[key for key in changed if key == "bucket"])
+        return changed_inputs(olds, news, ["bucket"])
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Set the new tags."""
@@ -279,15 +269,14 @@ class RecordBucketProvider(StackProvider):
         return ReadResult(None, {}) if missing(props["cluster"]) else ReadResult(id_, props)
 
     def _create(self, props: dict[str, Any]) -> None:
-        inputs = cast(RecordBucketProps, props)
-        bucket = bucket_of(inputs["cluster"])
+        bucket = bucket_of(props["cluster"])
         account_bucket.create(bucket)
-        account_bucket.write_json(bucket, TAGS, inputs["tags"])
+        account_bucket.write_json(bucket, TAGS, props["tags"])
 
 
 class RecordBucket(Resource, module="tfdeploy", name="RecordBucket"):
     """The bucket, with the folder of a cluster's record."""
 
     def __init__(self, name: str, cluster: ClusterRef, tags: Mapping[str, str], opts: pulumi.ResourceOptions) -> None:
-        props: RecordBucketProps = {"cluster": cluster, "bucket": bucket_of(cluster).name, "tags": dict(tags)}
-        super().__init__(RecordBucketProvider(), name, dict(props), opts)
+        props = {"cluster": cluster, "bucket": bucket_of(cluster).name, "tags": dict(tags)}
+        super().__init__(RecordBucketProvider(), name, props, opts)

@@ -3,7 +3,8 @@
 import json
 import secrets
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -26,6 +27,7 @@ from .price import capacity
 from .record_bucket import RecordBucket
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
+from .watchdog.main import DEFAULTS
 
 _NEW_DISK = "gp3"
 _GENERATION_BYTES = 4
@@ -65,18 +67,10 @@ class ResourceContext:
         """The tags of a resource."""
         return {**self.ec2.tags, **tags(self.cluster), "Name": name or name_prefix(self.cluster)}
 
-
-@dataclass(frozen=True)
-class _Dependencies:
-    """What all instances are created with."""
-
-    key_name: pulumi.Output[str]
-    group_id: pulumi.Output[str]
-    file_system: pulumi.Input[str]
-    """The id of the shared file system; empty for none."""
-    profiles: Mapping[str, pulumi.Input[str]]
-    """Role of a machine to its instance profile, where it has one."""
-    opts: pulumi.ResourceOptions
+    @property
+    def common(self) -> dict[str, Any]:
+        """What all regional resources with tags are given."""
+        return {"tags": self.tags(), "region": self.region, "opts": self.opts}
 
 
 def register(
@@ -97,16 +91,19 @@ def register(
     )
     context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, needed)))
     key = SshKey(key_name(name), pulumi.ResourceOptions.merge(opts, _kept_key(context)))
-    pair = aws.ec2.KeyPair(
-        f"{name}-key", public_key=key.public_key, tags=context.tags(), region=context.region, opts=context.opts
-    )
+    pair = aws.ec2.KeyPair(f"{name}-key", public_key=key.public_key, **context.common)
     group, rules = _security_group(context)
     file_system, mount_targets = _file_system(context, group)
     bucket = RecordBucket(f"{name}-record-bucket", cluster, context.tags(), opts)
     profiles = _instance_profiles(context, bucket, {machine.role for machine in machines})
     after = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[*rules, *mount_targets]))
-    dependencies = _Dependencies(pair.key_name, group.id, file_system, profiles, after)
-    instances = {machine.name: _instance(context, machine, dependencies) for machine in needed.values()}
+
+    def instance(machine: Ec2Machine) -> aws.ec2.Instance:
+        # Without a value the present profile would stay; an empty name removes it.
+        profile = profiles.get(machine.role, "")
+        return _instance(replace(context, opts=after), machine, pair.key_name, group.id, file_system, profile)
+
+    instances = {machine.name: instance(machine) for machine in needed.values()}
     for machine in needed.values():
         _attach_volumes(machine, instances[machine.name].id, context)
     return MachineSwarm(
@@ -161,24 +158,33 @@ def _security_group(context: ResourceContext) -> tuple[aws.ec2.SecurityGroup, li
         f"{context.name}-members",
         description=f"Machines of the TensorFlow cluster {context.name}",
         vpc_id=context.subnet.vpc_id,
-        tags=context.tags(),
-        region=context.region,
-        opts=context.opts,
+        **context.common,
     )
-    rules: list[pulumi.Resource] = [
-        aws.vpc.SecurityGroupIngressRule(
-            f"{context.name}-from-members-{name}",
+
+    def ingress(name: str, description: str, protocol: str, first: int, last: int, **source: Any) -> pulumi.Resource:
+        rule: pulumi.Resource = aws.vpc.SecurityGroupIngressRule(
+            f"{context.name}-{name}",
             security_group_id=group.id,
-            referenced_security_group_id=group.id,
             description=description,
             ip_protocol=protocol,
             from_port=first,
             to_port=last,
-            tags=context.tags(),
-            region=context.region,
-            opts=context.opts,
+            **source,
+            **context.common,
         )
+        return rule
+
+    members = [
+        ingress(f"from-members-{name}", description, protocol, first, last, referenced_security_group_id=group.id)
         for name, description, protocol, first, last in _ports_between_members(context)
+    ]
+    # None with access through SSM, where `ssh_cidrs` is refused.
+    anywhere = ["0.0.0.0/0"] if ANYWHERE in context.ec2.ssh_cidrs else []
+    cidrs = [*(cidr for cidr in context.ec2.ssh_cidrs if cidr != ANYWHERE), *anywhere]
+    description = "ssh from the addresses in ssh_cidrs"
+    users = [
+        ingress(f"ssh-{number}", description, "tcp", _SSH, _SSH, **{"cidr_ipv6" if ":" in cidr else "cidr_ipv4": cidr})
+        for number, cidr in enumerate(cidrs)
     ]
     egress = aws.vpc.SecurityGroupEgressRule(
         f"{context.name}-out",
@@ -186,11 +192,9 @@ def _security_group(context: ResourceContext) -> tuple[aws.ec2.SecurityGroup, li
         description="Images, packages and data from anywhere",
         ip_protocol="-1",
         cidr_ipv4="0.0.0.0/0",
-        tags=context.tags(),
-        region=context.region,
-        opts=context.opts,
+        **context.common,
     )
-    return group, [*rules, *_ssh_rules(context, group), egress]
+    return group, [*members, *users, egress]
 
 
 def _ports_between_members(context: ResourceContext) -> list[tuple[str, str, str, int, int]]:
@@ -208,27 +212,6 @@ def _ports_between_members(context: ResourceContext) -> list[tuple[str, str, str
     return ports
 
 
-def _ssh_rules(context: ResourceContext, group: aws.ec2.SecurityGroup) -> list[pulumi.Resource]:
-    """None with access through SSM, where `ssh_cidrs` is refused."""
-    anywhere = ["0.0.0.0/0"] if ANYWHERE in context.ec2.ssh_cidrs else []
-    cidrs = [*(cidr for cidr in context.ec2.ssh_cidrs if cidr != ANYWHERE), *anywhere]
-    return [
-        aws.vpc.SecurityGroupIngressRule(
-            f"{context.name}-ssh-{number}",
-            security_group_id=group.id,
-            description="ssh from the addresses in ssh_cidrs",
-            ip_protocol="tcp",
-            from_port=_SSH,
-            to_port=_SSH,
-            tags=context.tags(),
-            region=context.region,
-            opts=context.opts,
-            **({"cidr_ipv6": cidr} if ":" in cidr else {"cidr_ipv4": cidr}),
-        )
-        for number, cidr in enumerate(cidrs)
-    ]
-
-
 def _file_system(
     context: ResourceContext, group: aws.ec2.SecurityGroup
 ) -> tuple[pulumi.Input[str], list[pulumi.Resource]]:
@@ -240,9 +223,7 @@ def _file_system(
         f"{context.name}-efs",
         encrypted=True,
         throughput_mode="elastic",
-        tags=context.tags(),
-        region=context.region,
-        opts=pulumi.ResourceOptions.merge(context.opts, retain),
+        **{**context.common, "opts": pulumi.ResourceOptions.merge(context.opts, retain)},
     )
     target = aws.efs.MountTarget(
         f"{context.name}-efs-target",
@@ -323,21 +304,31 @@ def _boot_script(context: ResourceContext, machine: Ec2Machine, file_system: pul
         request.instance_type.gpus,
         train=shared_folder(cluster, spec),
         disks=tuple(volume.volume_id for volume in request.volumes),
-        spot=request.spot,
-        lifetime=spec.ec2.max_lifetime,
-        idle=spec.ec2.idle_timeout,
-        region=ssh.region(cluster),
-        bucket=bucket.name,
-        folder=bucket.folder,
-        ssm=spec.ec2.connectivity == SSM,
-        endpoint=api.custom_endpoint("s3", ssh.region(cluster)),
+        watchdog={
+            **DEFAULTS,
+            "lifetime": spec.ec2.max_lifetime,
+            "idle": spec.ec2.idle_timeout,
+            "spot": request.spot,
+            "region": ssh.region(cluster),
+            "bucket": bucket.name,
+            "folder": bucket.folder,
+            "endpoint": api.custom_endpoint("s3", ssh.region(cluster)),
+            "ssm": spec.ec2.connectivity == SSM,
+        },
     )
     return pulumi.Output.from_input(file_system).apply(
         lambda efs: user_data.user_data(replace(settings, efs=efs), watchdog())
     )
 
 
-def _instance(context: ResourceContext, machine: Ec2Machine, dependencies: _Dependencies) -> aws.ec2.Instance:
+def _instance(
+    context: ResourceContext,
+    machine: Ec2Machine,
+    key_name: pulumi.Output[str],
+    group_id: pulumi.Output[str],
+    file_system: pulumi.Input[str],
+    profile: pulumi.Input[str],
+) -> aws.ec2.Instance:
     """The instance of a machine. An existing one that stays keeps its user data; other user data replaces it."""
     opts = pulumi.ResourceOptions(
         # Other disks are other user data. After a refresh the provider would take an attached volume for one of these. The name of
@@ -350,14 +341,13 @@ def _instance(context: ResourceContext, machine: Ec2Machine, dependencies: _Depe
         machine.name,
         ami=machine.image_id,
         instance_type=machine.kind,
-        key_name=dependencies.key_name,
+        key_name=key_name,
         subnet_id=context.subnet.subnet_id,
-        vpc_security_group_ids=[dependencies.group_id],
+        vpc_security_group_ids=[group_id],
         associate_public_ip_address=context.ec2.connectivity == PUBLIC,
-        # Without a value the present profile would stay; an empty name removes it.
-        iam_instance_profile=dependencies.profiles.get(machine.role, ""),
+        iam_instance_profile=profile,
         placement_group=context.ec2.placement_group or None,
-        user_data=_boot_script(context, machine, dependencies.file_system),
+        user_data=_boot_script(context, machine, file_system),
         user_data_replace_on_change=True,
         metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
             http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
@@ -374,7 +364,7 @@ def _instance(context: ResourceContext, machine: Ec2Machine, dependencies: _Depe
         instance_initiated_shutdown_behavior="terminate",
         tags={**context.tags(machine.name), **_instance_tags(machine, context.ec2)},
         region=context.region,
-        opts=pulumi.ResourceOptions.merge(dependencies.opts, opts),
+        opts=pulumi.ResourceOptions.merge(context.opts, opts),
     )
 
 
@@ -431,6 +421,6 @@ def _member(machine: Ec2Machine, instance: aws.ec2.Instance, access: str) -> Map
         "address": addresses[access],
         "private_ip": instance.private_ip,
         "is_manager": machine.role == model.MASTER,
-        "kind": asdict(machine.boot_kind),
+        "kind": machine.boot_kind,
         "labels": dict(machine.labels),
     }

@@ -157,13 +157,10 @@ def refuse_failed_boots(spec: ClusterSpec, plan: Plan, failures: Mapping[str, Bo
     """
     for machine in plan.needed_machines:
         planned, failure = ec2_machine(machine), failures.get(machine.name)
-        kind = planned.boot_kind
-        if planned.can_stay or not failure or failure.kind != kind or failure.times < MOST_BOOT_FAILURES:
+        is_other = failure is None or failure.kind != planned.boot_kind
+        if planned.can_stay or failure is None or is_other or failure.times < MOST_BOOT_FAILURES:
             continue
-        wrong = (
-            f"{machine.name} failed to boot {failure.times} times in a row "
-            f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
-        )
+        wrong = f"{machine.name} failed to boot {failure.times} times in a row ({failure.kind}): {failure.reason}"
         remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
         console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
         raise SpecError(f"{spec.name}: ec2.instance_type", wrong, f"{remedy} {console}")

@@ -101,9 +101,9 @@ def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
 def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) -> None:
     said = refused(region=REGION, profile="none")
     assert said == (
-        "AWS: the settings for AWS of profile none cannot be used (The config profile (none) could not be found). Correct the profile "
-        "(aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, or HTTPS_PROXY, AWS_ENDPOINT_URL, "
-        "AWS_CA_BUNDLE and the like."
+        "AWS: the settings for AWS of profile none cannot be used (The config profile (none) could not be found). Check the network, "
+        "the name of the region, the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, and "
+        "HTTPS_PROXY, AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like."
     )
     assert calls == []
 
@@ -111,7 +111,7 @@ def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) 
 def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(profile="ml")
     assert account.connect(ASKED, None) == "eu-central-1"
-    credentials = account._session(settings.current()).get_credentials()
+    credentials = account._session("ml", "").get_credentials()
     assert credentials.access_key == "AKIAUNIT", "a profile that the stack names wins over keys of the environment"
     configure(profile="ml", region=REGION)
     assert account.connect(ASKED, None) == REGION

@@ -85,7 +85,7 @@ def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
         Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
     )
     bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    with pytest.raises(SpecError, match=r"HeadBucket failed: .* permissions .* that the account 123456789012 owns it"):
+    with pytest.raises(SpecError, match=r"may not do HeadBucket in us-west-2"):
         account_bucket.create(bucket)
     assert (denied.given, created.given) == (1, 0)
 
@@ -108,13 +108,6 @@ def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
     ):
         account_bucket.create(bucket)
     assert changed.given == 0
-
-
-def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
-    Before("s3", "GetObject", 403, "AccessDenied")
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    with pytest.raises(SpecError, match=r"GetObject failed: late. Check .* that the account 123456789012 owns it"):
-        account_bucket.read_object(bucket, "record/current.json")
 
 
 def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +157,7 @@ def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.Mon
 
 
 def member() -> Any:
-    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": {}}
+    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": ""}
 
 
 def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:

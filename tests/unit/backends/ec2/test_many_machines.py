@@ -29,7 +29,7 @@ def member(number: int) -> Member:
         "address": f"198.51.100.{number}",
         "private_ip": f"10.0.0.{number}",
         "is_manager": number == 0,
-        "kind": {},
+        "kind": "",
         "labels": {"pool": "workers", "number": str(number)},
     }
 

@@ -11,7 +11,7 @@ from tests.unit.backends.ec2.fleets import CLUSTER, instance, plan, spec
 from tfdeploy.backends.ec2 import resources
 from tfdeploy.backends.ec2.machine.machines import ec2_machine
 from tfdeploy.backends.ec2.machine.model import Instance
-from tfdeploy.backends.ec2.resources import ResourceContext, _Dependencies, _instance
+from tfdeploy.backends.ec2.resources import ResourceContext, _instance
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
@@ -25,7 +25,14 @@ def options(monkeypatch: pytest.MonkeyPatch, *there: Instance) -> pulumi.Resourc
     made, nothing = plan(*there, **PAIR), pulumi.ResourceOptions()
     planned = {machine.name: ec2_machine(machine) for machine in made.machines}
     context = ResourceContext("mnist", CLUSTER, spec(**PAIR), planned, None, nothing, run_is_open=True)
-    _instance(context, made.machines[1], _Dependencies("a-key", "sg-1", "", {}, nothing))  # type: ignore[arg-type]
+    _instance(
+        context,
+        ec2_machine(made.machines[1]),
+        pulumi.Output.from_input("a-key"),
+        pulumi.Output.from_input("sg"),
+        "",
+        "",
+    )
     return asked[0]
 
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.ec2.aws.settings import AwsSettings, stack_settings
+from tfdeploy.backends.ec2.aws.settings import Login, stack_login
 from tfdeploy.errors import SpecError
 
 
-def read(**values: Any) -> AwsSettings:
-    return stack_settings(values.get)
+def read(**values: Any) -> Login:
+    return stack_login(values.get)
 
 
 def test_without_settings_the_environment_decides() -> None:
-    assert read() == AwsSettings()
+    assert read() == Login()
     assert read().title == ""
 
 
@@ -26,7 +26,7 @@ def test_lists_are_json_in_a_program_and_plain_in_a_provider(form: Any) -> None:
         allowedAccountIds=form(["210987654321"]),
         forbiddenAccountIds=form([111111111111, 11111111111.0]),
     )
-    assert found == AwsSettings("ml", "eu-west-1", ("210987654321",), ("111111111111", "011111111111"))
+    assert found == Login("ml", "eu-west-1", ("210987654321",), ("111111111111", "011111111111"))
     assert found.title == "profile ml"
 
 

@@ -25,9 +25,12 @@ from tfdeploy.backends.ec2.machine.user_data import (
 from tfdeploy.backends.ec2.watchdog.main import DEFAULTS
 from tfdeploy.spec.ec2 import MOST_VOLUMES
 
-PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16")
-SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="mnist-k3v9x2abcd", region="us-west-2")
-CARED_FOR = replace(PLAIN, lifetime=259200.0, idle=900.0, spot=True, bucket="records", folder="mnist-k3v9x2abcd")
+NEVER = {**DEFAULTS, "lifetime": 0.0, "idle": 0.0}
+PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16", watchdog=NEVER)
+SHARING = replace(
+    PLAIN, efs="fs-0123456789abcdef0", train="mnist-k3v9x2abcd", watchdog={**NEVER, "region": "us-west-2"}
+)
+CARED_FOR = replace(PLAIN, watchdog={**DEFAULTS, "spot": True, "bucket": "records", "folder": "mnist-k3v9x2abcd"})
 WITH_GPUS = replace(PLAIN, gpus=4)
 WITH_DISKS = replace(SHARING, disks=("", "vol-0123456789abcdef0"))
 LARGEST = 16 * 1024
@@ -42,13 +45,15 @@ LARGEST_BOOT = Boot(
     f"fs-{'0' * 40}",
     f"{'m' * 40}-k3v9x2abcd",
     (f"vol-{'0' * 17}",) * MOST_VOLUMES,
-    31536000.0,
-    31536000.0,
-    31536000.0,
-    True,
-    "ap-southeast-1",
-    "b" * 63,
-    f"https://{'e' * 100}",
+    {
+        **dict.fromkeys(("lifetime", "idle", "boot"), 31536000.0),
+        "spot": True,
+        "region": "ap-southeast-1",
+        "bucket": "b" * 63,
+        "folder": f"{'m' * 40}-k3v9x2abcd",
+        "endpoint": f"https://{'e' * 100}",
+        "ssm": False,
+    },
 )
 WATCHDOG = b"the watchdog"
 ALL = [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
@@ -162,20 +167,8 @@ def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
 
 
 def test_the_watchdog_is_told_what_it_must_know() -> None:
-    text = script(replace(PLAIN, lifetime=3600.0, idle=900.0, spot=True, bucket="records", folder="mnist-k3v9x2abcd"))
-    told = json.loads(between(text, "/etc/tfdeploy/watchdog.json <<'END'\n", "\nEND\n"))
-    assert told.keys() == DEFAULTS.keys()
-    assert told == {
-        "lifetime": 3600.0,
-        "idle": 900.0,
-        "boot": 1800.0,
-        "spot": True,
-        "region": "",
-        "bucket": "records",
-        "folder": "mnist-k3v9x2abcd",
-        "endpoint": "",
-        "ssm": False,
-    }
+    told = json.loads(between(script(CARED_FOR), "/etc/tfdeploy/watchdog.json <<'END'\n", "\nEND\n"))
+    assert told == CARED_FOR.watchdog
 
 
 def test_a_machine_ends_whatever_fails_after_the_first_line() -> None:

@@ -26,14 +26,14 @@ from ...record_copy import DELETE_UNREACHABLE
 from ..machine import ssh
 from . import settings
 from .errors import aws_errors, refuse_no_region
-from .settings import AwsSettings, Login, core_session, current, current_login
+from .settings import Login, current
 
 PACKAGE = "aws"
 _FILE = "aws.json"
 _TIMEOUT_SECONDS = 20
 
-_discovered: dict[str, AwsSettings] = {}
-"""Home of a cluster to the settings that it was discovered by."""
+_discovered: dict[str, Login] = {}
+"""Home of a cluster to the login by which it was discovered."""
 
 
 def client(service: str, region: str) -> Any:
@@ -42,52 +42,51 @@ def client(service: str, region: str) -> Any:
     Raises:
         SpecError: the credentials belong to an account that is not allowed, or to another one than the cluster.
     """
-    present, login = current(), current_login()
+    present = current()
     if service != "sts":
-        _refuse_account(present, login, region)
-    return _client(present, service, region)
+        _refuse_other(present, region)
+        _refuse_forbidden(present, region)
+    return _client(present.profile, present.region, service, region)
 
 
 def account_id(region: str) -> str:
     """The id of the account that the credentials belong to. Nothing else is asked for it."""
-    return _id_of_account(current(), region)
+    return _id_of_account(current().profile, current().region, region)
 
 
-def _refuse_account(present: AwsSettings, login: Login, region: str) -> None:
-    is_ignored = os.environ.get(DELETE_UNREACHABLE) == "1"
-    if login.account and not is_ignored and _id_of_account(present, region) != login.account:
-        wrong = f"the cluster is in the account {login.account}, but the credentials are of {_id_of_account(present, region)}"
-        remedy = (
-            "Set AWS_PROFILE, or aws:profile, to a login of that account, for every command. If it no longer exists, "
-            f"`{DELETE_UNREACHABLE}=1 pulumi destroy` removes the cluster from the state only."
-        )
-        raise SpecError(f"{login.cluster}: AWS", wrong, remedy)
-    _refuse_forbidden(present, region)
+def _refuse_other(present: Login, region: str) -> None:
+    if not present.account or os.environ.get(DELETE_UNREACHABLE) == "1" or account_id(region) == present.account:
+        return
+    wrong = f"the cluster is in the account {present.account}, but the credentials are of {account_id(region)}"
+    remedy = (
+        "Set AWS_PROFILE, or aws:profile, to a login of that account, for every command. If it no longer exists, "
+        f"`{DELETE_UNREACHABLE}=1 pulumi destroy` removes the cluster from the state only."
+    )
+    raise SpecError(f"{present.cluster}: AWS", wrong, remedy)
 
 
-def _refuse_forbidden(present: AwsSettings, region: str) -> None:
+def _refuse_forbidden(present: Login, region: str) -> None:
     """Check the account of the credentials against the configuration.
 
     Raises:
         SpecError: it is not among `aws:allowedAccountIds`, or it is among `aws:forbiddenAccountIds`.
     """
-    if not present.allowed_accounts and not present.forbidden_accounts:
+    allowed, forbidden = present.allowed_accounts, present.forbidden_accounts
+    if not allowed and not forbidden:
         return
-    present_account = _id_of_account(present, region)
-    source = f" (by {present.title})" if present.title else ""
-    present_title = f"the credentials{source} are of the account {present_account}"
+    found = account_id(region)
+    wrong = f"the credentials{f' (by {present.title})' if present.title else ''} are of the account {found}"
     remedy = "Set aws:profile, or AWS_PROFILE, to another login, or correct the list."
-    if present.allowed_accounts and present_account not in present.allowed_accounts:
-        wrong = f"{present_title}; allowed: {', '.join(present.allowed_accounts)}"
-        raise SpecError("configuration aws:allowedAccountIds", wrong, remedy)
-    if present_account in present.forbidden_accounts:
-        raise SpecError("configuration aws:forbiddenAccountIds", f"{present_title}, which is forbidden", remedy)
+    if allowed and found not in allowed:
+        raise SpecError("configuration aws:allowedAccountIds", f"{wrong}; allowed: {', '.join(allowed)}", remedy)
+    if found in forbidden:
+        raise SpecError("configuration aws:forbiddenAccountIds", f"{wrong}, which is forbidden", remedy)
 
 
 def default_region() -> str:
     """The region of the environment or of the profile; empty for none."""
     with aws_errors(""):
-        return str(_session(current()).region_name or "")
+        return str(_session(current().profile, current().region).region_name or "")
 
 
 def forget() -> None:
@@ -98,28 +97,26 @@ def forget() -> None:
 
 
 @cache
-def _id_of_account(present: AwsSettings, region: str) -> str:
+def _id_of_account(profile: str, profile_region: str, region: str) -> str:
     with aws_errors(region):
-        return str(_client(present, "sts", region).get_caller_identity()["Account"])
+        return str(_client(profile, profile_region, "sts", region).get_caller_identity()["Account"])
 
 
 @cache
-def _client(present: AwsSettings, service: str, region: str) -> Any:
+def _client(profile: str, profile_region: str, service: str, region: str) -> Any:
     config = Config(
         connect_timeout=_TIMEOUT_SECONDS,
         read_timeout=_TIMEOUT_SECONDS,
         retries={"mode": "standard", "max_attempts": 4},
     )
     with aws_errors(region):
-        return _session(present).client(service, region_name=region, config=config)
+        return _session(profile, profile_region).client(service, region_name=region, config=config)
 
 
 @cache
-def _session(present: AwsSettings) -> boto3.Session:
-    """A session with the profile and the region of these settings."""
-    # boto3 does not read AWS_REGION.
-    environment = os.environ.get("AWS_REGION")
-    return boto3.Session(botocore_session=core_session(present), region_name=present.region or environment or None)
+def _session(profile: str, region: str) -> boto3.Session:
+    """A session with this profile and region; boto3 does not read AWS_REGION."""
+    return boto3.Session(profile_name=profile or None, region_name=region or os.environ.get("AWS_REGION") or None)
 
 
 def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
@@ -228,15 +225,15 @@ def _stored(home: str) -> Login:
     Raises:
         SpecError: the file is damaged.
     """
-    folder = home.rpartition("/")[2]
+    name = home.rpartition("/")[2]
+
+    def login(data: Any) -> Login:
+        return Login(profile=str(data["profile"]), account=str(data["account"]), cluster=name)
+
     try:
-        return read_json(state_folder() / ssh.SCHEME / folder / _FILE, lambda data: _login(folder, data))
+        return read_json(state_folder() / ssh.SCHEME / name / _FILE, login)
     except FileNotFoundError:
-        return Login(_discovered.get(home, AwsSettings()))
-
-
-def _login(name: str, data: Any) -> Login:
-    return Login(AwsSettings(profile=str(data["profile"])), str(data["account"]), name)
+        return _discovered.get(home, Login())
 
 
 @contextmanager
@@ -258,7 +255,7 @@ def at(place: str) -> Iterator[str]:
             yield place.removeprefix(f"{ssh.SCHEME}://").partition("/")[0]
         return
     profile, _, region = place.rpartition("@")
-    with settings.logged_in(Login(AwsSettings(profile=profile))):
+    with settings.logged_in(Login(profile=profile)):
         yield region or default_region()
 
 

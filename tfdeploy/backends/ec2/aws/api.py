@@ -51,13 +51,13 @@ def custom_endpoint(service: str, region: str) -> str:
 
 
 def repeat(call: Callable[[], object], seconds: float, pause: float) -> None:
-    """Call until it succeeds, while something is in use or is changed by another call, for so many seconds. Within `aws_errors`."""
+    """Call until it succeeds, while something is in use or changed by another call, or AWS refuses calls. Within `aws_errors`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             call()
         except ClientError as error:
-            if kind_of(error) is not Kind.CONFLICT or time.monotonic() > deadline:
+            if kind_of(error) not in (Kind.CONFLICT, Kind.THROTTLING) or time.monotonic() > deadline:
                 raise
             time.sleep(pause)
         else:

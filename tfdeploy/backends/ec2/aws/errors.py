@@ -10,21 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from itertools import chain
 
 from boto3.exceptions import Boto3Error
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    NoCredentialsError,
-    NoRegionError,
-    ProxyConnectionError,
-    WaiterError,
-)
-from botocore.loaders import Loader
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, WaiterError
 from botocore.parsers import ResponseParserError
-from botocore.regions import EndpointResolver
 
 from ....errors import BackendError, SpecError, TfdeployError, Unreachable
 from . import settings
@@ -35,7 +24,6 @@ _HEADER = re.compile("(Invalid header value|[Ii]llegal header).*", re.DOTALL)
 """What follows is a key with a character that no key has, such as a line end."""
 
 _VALUE = re.compile("^Invalid|Malformed|^Validation")
-_TUNNEL = re.compile(r"Tunnel connection failed: [^'\")]*")
 _OF_PROVIDER = re.compile(
     r"(?:operation error \S+ (?P<operation>\w+), .*?)?api error (?P<code>[\w.]+): (?P<message>.*)"
     r"|An error occurred \((?P<code2>[\w.]+)\) when calling the (?P<operation2>\w+) operation(?: \([^)]*\))?: (?P<message2>.*)"
@@ -67,7 +55,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """The errors of one kind.
+    """The errors of one kind. The first row counts that has a message, else a code, else a status.
 
     Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `operation`,
     `profile` (" --profile ml").
@@ -76,12 +64,11 @@ class ErrorRow:
     wrong: str
     remedy: str
     codes: str = ""
-    pattern: str = ""
-    """A regular expression for codes that are in no row; the first row that matches counts."""
+    """Codes, as regular expressions."""
     statuses: tuple[int, ...] = ()
-    """HTTP statuses of codes that match no pattern. S3 has nothing else in the response to a HEAD."""
+    """HTTP statuses of other codes. S3 has nothing else in the response to a HEAD."""
     exceptions: str = ""
-    """Names of classes; a class that is in no row has the row of its nearest base class."""
+    """Names of classes, and so of their subclasses."""
     message: str = ""
     """A regular expression for messages: one that matches has this kind, whatever its code or class."""
 
@@ -92,17 +79,24 @@ _LOG_IN = (
 )
 _LATER = "Run the command again later; https://health.aws.amazon.com has AWS's own problems."
 _CORRECT = "Correct the id, name or value. If tfdeploy created it and it was deleted, run `pulumi up --refresh`."
+_SETTINGS = (
+    "Check the network, the name of the region, the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or "
+    "token file, and HTTPS_PROXY, AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like."
+)
+_MORE = (
+    "Choose another ec2.instance_type or ec2.subnet_id, request a larger quota "
+    "(https://console.aws.amazon.com/servicequotas/home), or run `pulumi up` again later."
+)
 
 TABLE: Mapping[Kind, ErrorRow] = {
     Kind.LOGIN: ErrorRow(
         "the login{of} cannot be used ({detail})",
         _LOG_IN,
-        codes="400 AuthFailure CredentialsNotSupported ExpiredToken ExpiredTokenException ExpiredTradeInTokenException "
-        "IDPRejectedClaim IncompleteSignature IncompleteSignatureException InvalidAccessKeyId InvalidAuthenticationCode "
-        "InvalidClientException InvalidClientTokenId InvalidGrantException InvalidIdentityToken InvalidSecurity "
-        "InvalidSignatureException InvalidToken MissingAuthenticationToken MissingAuthenticationTokenException "
-        "MissingSecurityHeader NotSignedUp RequestExpired SignatureDoesNotMatch TokenRefreshRequired "
-        "UnauthorizedClientException UnauthorizedException UnrecognizedClientException",
+        codes="400 AuthFailure CredentialsNotSupported Expired(Token|TradeInToken)(Exception)? IDPRejectedClaim "
+        "IncompleteSignature(Exception)? InvalidAccessKeyId InvalidAuthenticationCode InvalidClientException InvalidClientTokenId "
+        "InvalidGrantException InvalidIdentityToken InvalidSecurity InvalidSignatureException InvalidToken "
+        "MissingAuthenticationToken(Exception)? MissingSecurityHeader NotSignedUp RequestExpired SignatureDoesNotMatch "
+        "TokenRefreshRequired Unauthorized(Client)?Exception UnrecognizedClientException",
         statuses=(401,),
         exceptions="CredentialRetrievalError EOFError LoginError LoginRefreshRequired MetadataRetrievalError NoAuthTokenError "
         "NoCredentialsError RefreshWithMFAUnsupportedError SSOError TokenRetrievalError UnauthorizedSSOTokenError",
@@ -117,9 +111,9 @@ TABLE: Mapping[Kind, ErrorRow] = {
     Kind.PERMISSION: ErrorRow(
         "the credentials{of} may not do {operation}{at} ({detail})",
         "Ask those who administer the account; docs/iam-policy.json has all permissions that are needed.",
-        codes="AccountProblem AllAccessDisabled Blocked Forbidden ForbiddenException InvalidPayer "
-        "OutboundWebIdentityFederationDisabledException PendingVerification SubscriptionRequiredException",
-        pattern=r"AccessDenied|^Unauthorized|NotAuthorized|^KMS\.",
+        codes="AccountProblem AllAccessDisabled Blocked Forbidden(Exception)? InvalidPayer PendingVerification "
+        "OutboundWebIdentityFederationDisabledException SubscriptionRequiredException "
+        r".*AccessDenied.* Unauthorized.* .*NotAuthorized.* KMS\..*",
         statuses=(403,),
         exceptions="LoginInsufficientPermissions",
         message="AWS Marketplace product",
@@ -127,71 +121,60 @@ TABLE: Mapping[Kind, ErrorRow] = {
     Kind.REGION: ErrorRow(
         "the region{region} cannot be used ({detail})",
         "Run `pulumi config set aws:region us-west-2`, or set ec2.region or AWS_REGION, to a region that the account has enabled.",
-        codes="AuthorizationHeaderMalformed InvalidRegion InvalidRequestRegionException PermanentRedirect Redirect "
-        "TemporaryRedirect UnsupportedRegion",
-        pattern="RegionDisabled|OptIn|LocationConstraint",
+        codes="AuthorizationHeaderMalformed InvalidRegion InvalidRequestRegionException (Permanent|Temporary)?Redirect "
+        "UnsupportedRegion .*RegionDisabled.* .*OptIn.* .*LocationConstraint.*",
         statuses=(301, 307, 308),
         exceptions="BaseEndpointResolverError InvalidRegionError NoRegionError ServiceNotInRegionError UnknownRegionError",
-    ),
-    Kind.CONFIGURATION: ErrorRow(
-        "the settings for AWS{of} cannot be used ({detail})",
-        "Correct the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, or HTTPS_PROXY, "
-        "AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like.",
-        exceptions="BotoCoreError LookupError OSError ResponseParserError RuntimeError SSLError TypeError ValueError",
-        message=_TUNNEL.pattern,
     ),
     Kind.THROTTLING: ErrorRow(
         "AWS refuses the call because the account makes too many calls{at} ({detail})",
         _LATER,
-        codes="BandwidthLimitExceeded PriorRequestNotComplete ProvisionedThroughputExceededException "
-        "TransactionInProgressException",
-        pattern="Throttl|TooManyRequests|SlowDown|RequestLimitExceeded|TooManyUpdates",
+        codes="BandwidthLimitExceeded PriorRequestNotComplete ProvisionedThroughputExceededException TransactionInProgressException "
+        ".*(Throttl|TooManyRequests|SlowDown|RequestLimitExceeded|TooManyUpdates).*",
         statuses=(429, 509),
         exceptions="CapacityNotAvailableError",
     ),
     Kind.CAPACITY: ErrorRow(
         "AWS cannot provide this{at} now ({detail})",
-        "Choose another ec2.instance_type or ec2.subnet_id, or run `pulumi up` again later.",
-        codes="InsufficientFreeAddressesInSubnet NoFreeAddressesInSubnet SpotMaxPriceTooLow UnfulfillableCapacity Unsupported "
-        "UnsupportedAvailabilityZone",
-        pattern="^Insufficient.*Capacity|CapacityExceeded$",
+        _MORE,
+        codes="(Insufficient|No)FreeAddressesInSubnet SpotMaxPriceTooLow UnfulfillableCapacity Unsupported(AvailabilityZone)? "
+        "Insufficient.*Capacity.* .*CapacityExceeded",
     ),
     Kind.QUOTA: ErrorRow(
         "a quota of the account is reached{at} ({detail})",
-        "Request an increase in AWS Service Quotas (https://console.aws.amazon.com/servicequotas/home), or use less.",
-        pattern="(Limit|Count|Quota)Exceeded(Exception|Error)?$|^TooManyBuckets|PermissionLimit$",
+        _MORE,
+        codes=".*(Limit|Count|Quota)Exceeded(Exception|Error)? TooManyBuckets.* .*PermissionLimit",
     ),
     Kind.CONFLICT: ErrorRow(
         "something is in use, or is changed by another call at this moment{at} ({detail})",
         _LATER,
-        codes="BucketNotEmpty DependencyViolation EntityTemporarilyUnmodifiable OperationAborted",
-        pattern="InUse(Exception|Error)?$|^Incorrect.*State$|^Concurrent|Conflict(Exception|Error)?$",
+        codes="BucketNotEmpty DependencyViolation EntityTemporarilyUnmodifiable OperationAborted .*InUse(Exception|Error)? "
+        "Incorrect.*State Concurrent.* .*Conflict(Exception|Error)?",
     ),
     Kind.GONE: ErrorRow(
         "what was asked for does not exist{at} ({detail})",
         _CORRECT,
-        pattern=r"NotFound(Exception|Error)?$|^NoSuch|DoesNotExist(Exception|Error)?$|\.Unknown$|^Invalid.*\.Unavailable$",
+        codes=r".*(NotFound|DoesNotExist)(Exception|Error)? NoSuch.* .*\.Unknown Invalid.*\.Unavailable",
         statuses=(404, 410),
     ),
     Kind.FAILURE: ErrorRow(
         "AWS failed to carry out the call{at} ({detail})",
         _LATER,
-        codes="IDPCommunicationError ServiceFailure",
-        pattern="^Internal|Unavailable(Exception|Error)?$|ServiceException$|Timeout(Exception|Error)?$",
+        codes="IDPCommunicationError ServiceFailure Internal.* .*(Unavailable|Timeout)(Exception|Error)? .*ServiceException",
         statuses=(500, 502, 503, 504),
         exceptions="AwsChunkedWrapperError ChecksumError FlexibleChecksumError IncompleteReadError ResponseStreamingError WaiterError",
     ),
     Kind.UNREACHABLE: ErrorRow(
         "AWS does not respond{at} ({detail})",
-        "Check the network, the proxy (HTTPS_PROXY) and AWS_ENDPOINT_URL",
+        _SETTINGS,
         exceptions="ConnectionError ConnectionClosedError ProxyConnectionError ReadTimeoutError",
     ),
     Kind.REFUSED: ErrorRow(
-        "the call is refused{at} ({detail})",
-        _CORRECT,
-        exceptions="Boto3Error InvalidExpressionError MissingParametersError OperationNotPageableError PaginationError "
-        "ParamValidationError StubResponseError UnknownClientMethodError UnseekableStreamError UnsupportedOutpostResourceError "
-        "UnsupportedS3ArnError UnsupportedS3ControlArnError ValidationError WaiterConfigError",
+        "the call is refused{at} ({detail})", _CORRECT, exceptions="Boto3Error ParamValidationError"
+    ),
+    # All other exceptions: those of reading a login, a file or a response.
+    Kind.CONFIGURATION: ErrorRow(
+        "the settings for AWS{of} cannot be used ({detail})", _SETTINGS, exceptions="SSLError Exception"
     ),
 }
 """Codes and their meaning: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
@@ -286,9 +269,6 @@ def translated(error: Exception, region: str) -> TfdeployError:
     if isinstance(error, WaiterError) and "Error" in error.last_response and "Max attempts" not in str(error):
         return translated(ClientError(error.last_response, error.kwargs["name"]), region)
     kind = kind_of(error)
-    # Where the name of the region is wrong, nothing responds either, but that is another error.
-    if kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
-        kind = Kind.REGION
     wrong, remedy = _texts(TABLE[kind], error, region)
     if kind is Kind.UNREACHABLE:
         return AwsUnreachable(kind, wrong, remedy)
@@ -309,7 +289,7 @@ def provider_error(text: str, region: str) -> TfdeployError | None:
 
 def kind_of(error: Exception) -> Kind:
     """What an error is about."""
-    text = _text(error)
+    text = error_message(error)
     for kind, row in TABLE.items():
         if row.message and re.search(row.message, text):
             return kind
@@ -317,21 +297,19 @@ def kind_of(error: Exception) -> Kind:
 
 
 def _kind_of_code(error: ClientError) -> Kind:
-    """By the code, else its pattern, else the HTTP status. Without a code it was not AWS that responded."""
-    if not error_code(error):
-        return Kind.CONFIGURATION
+    """Without a code it was not AWS that responded."""
     code = re.sub(r"^(Client|Server)\.", "", error_code(error))
+    if not code:
+        return Kind.CONFIGURATION
     status = int(code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    rows = TABLE.items()
-    listed = (kind for kind, row in rows if code in row.codes.split())
-    similar = (kind for kind, row in rows if row.pattern and re.search(row.pattern, code))
-    by_status = (kind for kind, row in rows if status in row.statuses)
-    return next(chain(listed, similar, by_status), Kind.REFUSED)
+    by_code = [kind for kind, row in TABLE.items() if re.fullmatch("|".join(row.codes.split()), code)]
+    by_status = [kind for kind, row in TABLE.items() if status in row.statuses]
+    return [*by_code, *by_status, Kind.REFUSED][0]
 
 
 def _kind_of_class(error: Exception) -> Kind:
     names = (base.__name__ for base in type(error).__mro__)
-    return next((kind for name in names for kind, row in TABLE.items() if name in row.exceptions.split()), Kind.REFUSED)
+    return next(kind for name in names for kind, row in TABLE.items() if name in row.exceptions.split())
 
 
 def error_code(error: ClientError) -> str:
@@ -339,31 +317,15 @@ def error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def error_message(error: ClientError) -> str:
-    """AWS's message of an error."""
-    return str(error.response.get("Error", {}).get("Message") or error)
-
-
-@cache
-def _regions() -> tuple[str, ...]:
-    """The regions of all partitions, by botocore's data: no file of the user is read."""
-    resolver = EndpointResolver(Loader().load_data("endpoints"))
-    names = resolver.get_available_partitions()
-    return tuple(region for name in names for region in resolver.get_available_endpoints("ec2", name))
-
-
-def _text(error: Exception) -> str:
-    """The whole message of an error."""
-    if isinstance(error, ClientError):
-        return error_message(error)
-    if isinstance(error, ProxyConnectionError) and (reason := _TUNNEL.search(str(error.kwargs.get("error")))):
-        return f"{error}: {reason[0]}"
-    return str(error)
+def error_message(error: Exception) -> str:
+    """AWS's message of an error, or boto3's."""
+    message = error.response.get("Error", {}).get("Message") if isinstance(error, ClientError) else ""
+    return str(message or error)
 
 
 def _detail(error: Exception) -> str:
     """The message of an error in one line, with AWS's code, and without what follows an invalid header: that may be a key."""
-    text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", _text(error))).split()).rstrip(".")
+    text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", error_message(error))).split()).rstrip(".")
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         foreign = f"something other than AWS responded: HTTP status {status}"

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.session import Session
@@ -27,13 +27,17 @@ Read = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class AwsSettings:
-    """Which profile and region are used, and which accounts are allowed. Empty: what boto3 finds in the environment."""
+class Login:
+    """How AWS is asked, and which accounts are allowed. Empty: what boto3 finds in the environment, and any account."""
 
     profile: str = ""
     region: str = ""
     allowed_accounts: tuple[str, ...] = ()
     forbidden_accounts: tuple[str, ...] = ()
+    account: str = ""
+    """The account of the cluster that is asked about; empty where any account will do."""
+    cluster: str = ""
+    """The name of that cluster."""
 
     @property
     def title(self) -> str:
@@ -41,14 +45,14 @@ class AwsSettings:
         return f"profile {self.profile}" if self.profile else ""
 
 
-def stack_settings(read: Read) -> AwsSettings:
-    """The settings of the stack, by `read`. With keys or roles of its own its profile is not that of its account.
+def stack_login(read: Read) -> Login:
+    """The login of the stack, by `read`. With keys or roles of its own its profile is not that of its account.
 
     Raises:
         SpecError: a value has another form than Pulumi's AWS provider expects.
     """
     has_other_login = any(read(name) for name in _OTHER_LOGINS)
-    return AwsSettings(
+    return Login(
         profile="" if has_other_login else str(read("profile") or ""),
         region=str(read("region") or ""),
         allowed_accounts=_accounts(read, "allowedAccountIds"),
@@ -76,38 +80,27 @@ def _account(value: Any) -> str:
     return str(int(value)).zfill(_ACCOUNT_DIGITS) if isinstance(value, (int, float)) else str(value)
 
 
-@dataclass(frozen=True)
-class Login:
-    """How AWS is asked."""
+_programs: list[Login] = []
+"""The login of the running program's stack; none in the command, and in a process of dynamic providers."""
 
-    settings: AwsSettings = field(default_factory=AwsSettings)
-    account: str = ""
-    """The account of the cluster that is asked about; empty where any account will do."""
-    cluster: str = ""
-    """The name of that cluster."""
+_asked: ContextVar[Login | None] = ContextVar("login", default=None)
+"""The login for the cluster that is asked about."""
 
 
-_programs: list[AwsSettings] = []
-"""The settings of the running program's stack; none in the command, and in a process of dynamic providers."""
-
-_login: ContextVar[Login | None] = ContextVar("login", default=None)
-"""The login for the cluster that the command asks about."""
-
-
-def use_stack() -> AwsSettings:
-    """Ask AWS as the running program's stack is configured, from now on; these settings.
+def use_stack() -> Login:
+    """Ask AWS as the running program's stack is configured, from now on; this login.
 
     Raises:
         SpecError: the configuration is not valid.
     """
-    _programs[:] = [stack_settings(_read)]
+    _programs[:] = [stack_login(_read)]
     return _programs[0]
 
 
-def own() -> AwsSettings | None:
-    """The settings of the stack, in its program and in a process of its dynamic providers; None in the command."""
+def own() -> Login | None:
+    """The login of the stack, in its program and in a process of its dynamic providers; None in the command."""
     if stack_config.is_provider():
-        return stack_settings(_read)
+        return stack_login(_read)
     return _programs[0] if _programs else None
 
 
@@ -117,22 +110,18 @@ def _read(name: str) -> Any:
 
 @contextmanager
 def logged_in(login: Login) -> Iterator[None]:
-    """Ask AWS in this thread by this login; where the process has its own settings, by those, in the account of the login."""
-    token = _login.set(login)
+    """Ask AWS in this thread by this login; where the process has its own one, by that, in the account of this."""
+    token = _asked.set(login)
     try:
         yield
     finally:
-        _login.reset(token)
+        _asked.reset(token)
 
 
-def current_login() -> Login:
-    """The login for the cluster that is asked about."""
-    return _login.get() or Login()
-
-
-def current() -> AwsSettings:
-    """The settings that are used now."""
-    return own() or current_login().settings
+def current() -> Login:
+    """The login that is used now."""
+    asked, stack = _asked.get() or Login(), own()
+    return replace(stack, account=asked.account, cluster=asked.cluster) if stack else asked
 
 
 def forget() -> None:
@@ -142,15 +131,8 @@ def forget() -> None:
 
 def title() -> str:
     """Where the credentials come from, for people; empty where neither a profile nor a variable is chosen."""
-    present = current()
-    if present.title:
-        return present.title
-    if _KEYS in os.environ:
+    profile = current().profile
+    if not profile and _KEYS in os.environ:
         return _KEYS
-    profile = core_session(present).profile
+    profile = Session(profile=profile or None).profile or ""
     return f"profile {profile}" if profile else ""
-
-
-def core_session(present: AwsSettings) -> Session:
-    """botocore's session with the profile of these settings."""
-    return Session(profile=present.profile or None)

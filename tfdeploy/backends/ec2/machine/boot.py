@@ -27,7 +27,7 @@ from .. import cleanup
 from ..aws import api
 from ..aws.errors import AwsFailure
 from . import ssh
-from .model import LIVE, BootFailure, BootKind
+from .model import LIVE, BootFailure
 from .user_data import FAILED, GENERATION_LABEL, HOST_KEY, READY, STARTED
 
 BOOT_SECONDS = 900.0
@@ -63,8 +63,8 @@ class Member(TypedDict):
     """Its address for ssh (`ssh.Host`)."""
     private_ip: str
     is_manager: bool
-    kind: dict[str, str]
-    """`BootKind`."""
+    kind: str
+    """What decides whether it boots (`Ec2Machine.boot_kind`)."""
     labels: dict[str, str]
 
 
@@ -132,8 +132,7 @@ def stored_failure(cluster: ClusterRef, member: Member, previous: Collection[str
     except BootFailed as error:
         if member["instance_id"] in previous:
             raise
-        kind = BootKind(**member["kind"])
-        failure = BootFailure(member["instance_id"], kind, error.reason, error.console)
+        failure = BootFailure(member["instance_id"], member["kind"], error.reason, error.console)
         _add_failure(cluster, member["machine"], failure)
         raise
 
@@ -242,7 +241,7 @@ def read_failures(cluster: ClusterRef) -> Mapping[str, BootFailure]:
     """
 
     def failures(data: Mapping[str, Any]) -> dict[str, BootFailure]:
-        return {name: BootFailure(**{**item, "kind": BootKind(**item["kind"])}) for name, item in data.items()}
+        return {name: BootFailure(**item) for name, item in data.items()}
 
     try:
         return read_json(_failures_file(cluster), failures)

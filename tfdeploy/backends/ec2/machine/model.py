@@ -151,9 +151,9 @@ class Ec2Machine(Machine):
         return tuple(volume.source for volume in self.request.volumes)
 
     @property
-    def boot_kind(self) -> "BootKind":
-        """What decides whether it boots."""
-        return BootKind(self.request.instance_type.name, self.image_id, self.subnet.subnet_id)
+    def boot_kind(self) -> str:
+        """What decides whether it boots: another machine of the same kind probably fails too."""
+        return f"{self.kind}, {self.image_id}, {self.subnet.subnet_id}"
 
     @property
     def can_stay(self) -> bool:
@@ -162,20 +162,11 @@ class Ec2Machine(Machine):
 
 
 @dataclass(frozen=True)
-class BootKind:
-    """What decides whether a machine boots: another one of the same kind probably fails too."""
-
-    instance_type: str
-    image_id: str
-    subnet_id: str
-
-
-@dataclass(frozen=True)
 class BootFailure:
     """The last failed boot of a machine that has not become ready since."""
 
     instance_id: str
-    kind: BootKind
+    kind: str
     reason: str
     console: str
     """The last lines of its console."""

@@ -10,7 +10,11 @@ import json
 import math
 import shlex
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..watchdog.main import DEFAULTS
 
 GENERATION_LABEL = "tfdeploy.generation"
 """The engine's label that the boot script sets last."""
@@ -187,29 +191,14 @@ class Boot:
     """The cluster's folder on the shared file system."""
     disks: tuple[str, ...] = ()
     """The further disks: the id of each volume of the user's, empty for one that is created with the machine."""
-    lifetime: float = 0.0
-    """Seconds after its start until it shuts down; 0 for never."""
-    idle: float = 0.0
-    """Seconds without a task until it shuts down; 0 for never."""
-    boot: float = 1800.0
-    """Seconds until it shuts down if it is not ready, or has no watchdog. `up` waits for less, so that it can still read the
-    console."""
-    spot: bool = False
-    region: str = ""
-    bucket: str = ""
-    """The bucket of the record; empty for none."""
-    folder: str = ""
-    """The cluster's folder in the bucket."""
-    endpoint: str = ""
-    """S3's address; empty for AWS's own."""
-    ssm: bool = False
-    """True with access through Systems Manager; its agent needs the metadata."""
+    watchdog: Mapping[str, Any] = field(default_factory=lambda: DEFAULTS)
+    """The settings of the watchdog, which names and describes them."""
 
 
 def user_data(boot: Boot, watchdog: bytes) -> str:
     """The script; `watchdog` is the zip application that it installs."""
     return _SCRIPT.format(
-        guard=math.ceil(boot.boot / 60),
+        guard=math.ceil(boot.watchdog["boot"] / 60),
         failed=FAILED,
         host_key=HOST_KEY,
         ready=READY,
@@ -218,7 +207,7 @@ def user_data(boot: Boot, watchdog: bytes) -> str:
         state=_STATE,
         programs=_PROGRAMS,
         watchdog=_WATCHDOG,
-        settings=json.dumps(_settings(boot), indent=2),
+        settings=json.dumps(boot.watchdog, indent=2),
         unpack=_UNPACK,
         program=_packed(watchdog),
         unit=_UNIT.format(watchdog=_WATCHDOG),
@@ -236,19 +225,13 @@ def _disks(boot: Boot) -> str:
 
 def _shared(boot: Boot) -> str:
     """mount.efs gets the region as an option, because it cannot read the metadata."""
-    region = f",region={boot.region}" if boot.region else ""
+    region = f",region={boot.watchdog['region']}" if boot.watchdog["region"] else ""
     return _SHARED.format(efs=boot.efs, folder=SHARED, region=region, train=shlex.quote(f"{SHARED}/{boot.train}"))
 
 
 def _packed(program: bytes) -> str:
     """The program as a line of text, in Python's base 85, which is a sixteenth shorter than base 64."""
     return base64.b85encode(zlib.compress(program, 9)).decode()
-
-
-def _settings(boot: Boot) -> dict[str, object]:
-    """The settings of the watchdog (`backends.ec2.watchdog.settings`)."""
-    names = ("lifetime", "idle", "boot", "spot", "region", "bucket", "folder", "endpoint", "ssm")
-    return {name: getattr(boot, name) for name in names}
 
 
 def _daemon(boot: Boot) -> dict[str, object]:

@@ -41,14 +41,18 @@ CREATED_WITH = Path("/usr/local/lib/tfdeploy/settings.json")
 """The settings that the machine was created with."""
 
 DEFAULTS: Dict[str, Any] = {
+    # Seconds after its start, and without a task, until the machine shuts down; 0 for never.
     "lifetime": 72 * 3600.0,
     "idle": 900.0,
+    # Seconds until it shuts down if it is not ready, or has no watchdog. `up` waits for less, so that it can still read the console.
     "boot": 1800.0,
     "spot": False,
     "region": "",
+    # The bucket of the record, empty for none; the cluster's folder in it; S3's address, empty for AWS's own.
     "bucket": "",
     "folder": "",
     "endpoint": "",
+    # True with access through Systems Manager; its agent needs the metadata.
     "ssm": False,
 }
 """Where no file can be read. The limits are the arguments' own defaults."""
