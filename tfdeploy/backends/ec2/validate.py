@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...errors import SpecError
 from ...plan.plan import Plan
+from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import ANYWHERE, NEW, PRIVATE, PUBLIC, SSM
@@ -15,7 +16,7 @@ from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from .aws import api
-from .machine import machine_count, model, ssh
+from .machine import model, ssh
 from .machine.machines import ec2_machine
 from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
 from .machine.user_data import SHARED, disk_folder
@@ -71,8 +72,8 @@ def _refuse_ssm(spec: ClusterSpec) -> None:
             raise SpecError(where, wrong, f"Install it ({page}), or choose another connectivity.")
 
 
-def refuse_inventory(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
-    """The checks of existing machines, types and quotas.
+def refuse_inventory(spec: ClusterSpec, inventory: Ec2Inventory, needed: Sequence[Machine]) -> None:
+    """The checks of existing machines, types and quotas; `needed` are the machines of the cluster.
 
     Raises:
         SpecError: a check failed.
@@ -83,7 +84,7 @@ def refuse_inventory(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
         if job.ec2.spot and not instance_type.spot:
             wrong = f"{instance_type.name} is not available as a spot instance"
             raise SpecError(f"{spec.name}: jobs.{job.name}.ec2.spot", wrong, "Choose another type, or spot=False.")
-    _refuse_above_quota(spec, inventory)
+    _refuse_above_quota(spec, needed)
 
 
 def _refuse_adoption(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
@@ -120,17 +121,15 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
     raise SpecError(f"{spec.name}: adopt", wrong, remedy)
 
 
-def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
+def _refuse_above_quota(spec: ClusterSpec, needed: Sequence[Machine]) -> None:
     """The vCPUs of machines with GPUs, where AWS reports the quota."""
-    needed: Counter[str] = Counter()
-    for request in machine_count.machine_requests(spec, inventory.types, inventory.instances):
-        instance_type = request.instance_type
-        family = re.split(r"\d", instance_type.name)[0]  # `g` of g6e.xlarge
-        codes = _QUOTAS.get(family) if instance_type.gpus else None
-        if codes:
-            needed[codes[request.spot]] += instance_type.cpus
-    for code, cpus in needed.items():
-        quota = api.quota(inventory.region, code)
+    used: Counter[str] = Counter()
+    for machine in needed:
+        codes = _QUOTAS.get(re.split(r"\d", machine.kind)[0])  # `g` of g6e.xlarge
+        if codes and machine.gpus:
+            used[codes[ec2_machine(machine).request.spot]] += int(machine.cpus)
+    for code, cpus in used.items():
+        quota = api.quota(needed[0].region, code)
         if quota is not None and cpus > quota:
             wrong = f"the machines with GPUs have {cpus} vCPUs, but the quota of the account is {quota:g} ({code})"
             remedy = "Request an increase in AWS Service Quotas, or use fewer machines."

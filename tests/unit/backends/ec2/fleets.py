@@ -7,7 +7,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit import cases
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.backends.ec2.machine import machines
-from tfdeploy.backends.ec2.machine.model import ARM, Ec2Inventory, Instance, InstanceType, Subnet
+from tfdeploy.backends.ec2.machine.model import ARM, Ec2Inventory, InstanceType, MachineState, Subnet
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.spec.cluster import ClusterSpec
 
@@ -38,18 +38,18 @@ def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
     return cases.spec(name, **{"backend": "ec2", **args, "ec2": ec2})
 
 
-def instance(machine: str, is_manager: bool = False, **changed: Any) -> Instance:
+def instance(machine: str, is_manager: bool = False, **changed: Any) -> MachineState:
     """A machine that runs as it was made."""
     about = (machine, f"i-{machine}", "running", SMALL.name, "ami-0c", is_manager)
-    return replace(Instance(*about, public_ip="198.51.100.7", image=ECS), **changed)
+    return replace(MachineState(*about, public_ip="198.51.100.7", image=ECS), **changed)
 
 
-def facts(*there: Instance) -> Ec2Inventory:
+def facts(*there: MachineState) -> Ec2Inventory:
     """What EC2 says, while these machines are there."""
     return Ec2Inventory("us-west-2", SUBNET, TYPES, IMAGES, {one.machine: one for one in there})
 
 
-def plan(*there: Instance, run: RunState | None = None, **args: Any) -> Plan:
+def plan(*there: MachineState, run: RunState | None = None, **args: Any) -> Plan:
     """A plan on the machines that the cluster shall have, of which these are there."""
     asked = spec(**args)
     known = machines.plan_machines(asked, facts(*there))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
 from tests.clusters import cluster_ref
+from tests.unit.backends.ec2.fleets import plan
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import account_bucket, cleanup
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import boot
 from tfdeploy.backends.ec2.machine.boot import InstancePoll
-from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
+from tfdeploy.backends.ec2.machine.machines import ec2_machine
+from tfdeploy.backends.ec2.machine.model import Ec2Machine, InstanceType, Subnet
 from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import BackendError, SpecError
 
@@ -178,9 +181,14 @@ def kind(name: str) -> InstanceType:
     return api.instance_types(REGION, "instance_type", [name])[name]
 
 
-def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
-    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, OTHERS, False)
-    zones = "us-west-2b (subnet_id=subnet-b); us-west-2c (subnet_id=subnet-c)"
+def planned(**args: Any) -> dict[str, Ec2Machine]:
+    return {machine.name: replace(ec2_machine(machine), subnet=HERE) for machine in plan(**args).machines}
+
+
+def test_no_capacity_is_told_with_the_zones_and_types_that_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "subnets", lambda *_: [HERE, *OTHERS])
+    said = capacity.message(REGION, "mnist-ps-m0", planned(ps=1, workers=1))
+    zones = "us-west-2b (subnet_id=subnet-b)"
     begin = f"mnist-ps-m0: us-west-2a has no capacity for m7i.large now. Choose another zone that offers the type: {zones}, "
     assert said.startswith(f"{begin}or another instance_type in us-west-2a: ")
     assert said.endswith(", or `pulumi up` again later.")
@@ -198,7 +206,7 @@ def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPa
     text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
     said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
     assert said.startswith("mnist-group: AWS: a quota of the account is reached")
-    monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
+    monkeypatch.setattr(capacity, "message", lambda *_: "zones and types")
     refused = text.format("InsufficientInstanceCapacity")
     assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
     profile = text.format("InvalidParameterValue") + "Invalid IAM Instance Profile name"
@@ -208,9 +216,11 @@ def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPa
 
 
 def test_where_the_zone_cannot_change_only_types_are_told() -> None:
-    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, [], True)
+    own = {"ebs_volumes": ["vol-0123456789abcdef0:/data"], "spot": True}
+    there = planned(ps=1, workers=1, jobs={"worker": {"ec2": own}})
+    said = capacity.message(REGION, "mnist-worker-m0", there)
     assert said.startswith(
-        "mnist-ps-m0: us-west-2a has no spot capacity for m7i.large now. Choose another instance_type"
+        "mnist-worker-m0: us-west-2a has no spot capacity for m7i.large now. Choose another instance_type"
     )
     assert ", or spot=False, or" in said
 

@@ -16,7 +16,7 @@ from tfdeploy.backends.ec2.aws.errors import translated
 from tfdeploy.backends.ec2.machine import boot, machines, ssh
 from tfdeploy.backends.ec2.machine.boot import INTERVAL, LONGEST_INTERVAL, InstancePoll
 from tfdeploy.backends.ec2.machine.machines import _lines
-from tfdeploy.backends.ec2.machine.model import BootFailure, Instance
+from tfdeploy.backends.ec2.machine.model import BootFailure, MachineState
 from tfdeploy.backends.ec2.machine.user_data import READY
 from tfdeploy.backends.ec2.validate import refuse_failed_boots
 from tfdeploy.errors import BackendError, SpecError
@@ -76,7 +76,7 @@ PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0
 FAILED = BootFailure("i-mnist-worker-m0", KIND, "did not boot", "", 2)
 
 
-def after_failures(*there: Instance, failed: BootFailure = FAILED, **args: Any) -> Plan:
+def after_failures(*there: MachineState, failed: BootFailure = FAILED, **args: Any) -> Plan:
     """A plan, when the worker's machine has failed to boot."""
     asked = spec(**PAIR, **args)
     known = replace(facts(*there), failures={"mnist-worker-m0": failed})

@@ -9,7 +9,7 @@ import pytest
 from tests.unit import cases
 from tests.unit.backends.ec2.fleets import GPUS, instance, plan, spec
 from tfdeploy.agent.model.run_state import RunResult, RunState
-from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import hourly_cost
 from tfdeploy.errors import SpecError
@@ -23,7 +23,7 @@ PS = instance("mnist-ps-m0", is_manager=True)
 WORKER = instance("mnist-worker-m0")
 
 
-def lines(*there: Instance, **args: Any) -> tuple[str, str]:
+def lines(*there: MachineState, **args: Any) -> tuple[str, str]:
     """The lines of a preview about the cost: of the machines, and of what is billed after them."""
     asked = {**PAIR, **args}
     cost, after, ends = costs.plan_lines(spec(**asked), plan(*there, **asked))

@@ -10,19 +10,19 @@ from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
 from tfdeploy.backends.ec2.machine import machine_count
 from tfdeploy.backends.ec2.machine.machine_count import choose_manager, machine_requests, pools
-from tfdeploy.backends.ec2.machine.model import Instance, MachineRequest
+from tfdeploy.backends.ec2.machine.model import MachineSpec, MachineState
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
 
 WITH_GPUS = {"ec2": {"instance_type": GPUS.name}}
 
 
-def made(*there: Instance, **args: Any) -> tuple[MachineRequest, ...]:
+def made(*there: MachineState, **args: Any) -> tuple[MachineSpec, ...]:
     """The machines that a cluster gets while these are there."""
     return machine_requests(spec(**args), TYPES, {one.machine: one for one in there})
 
 
-def names(*there: Instance, **args: Any) -> list[str]:
+def names(*there: MachineState, **args: Any) -> list[str]:
     return [one.machine for one in made(*there, **args)]
 
 
@@ -183,7 +183,7 @@ def test_names_stay_when_a_job_grows(workers: int, more: int, args: dict[str, An
     assert set(before) <= set(after)
 
 
-def managing(found: tuple[MachineRequest, ...]) -> list[str]:
+def managing(found: tuple[MachineSpec, ...]) -> list[str]:
     return [one.machine for one in found if one.is_manager]
 
 
@@ -206,7 +206,7 @@ def test_one_that_the_cluster_no_longer_has_manages_no_more() -> None:
 
 
 @pytest.mark.parametrize("there", [[], [instance("mnist-worker-m1", is_manager=True)]])
-def test_the_one_that_manages_is_never_a_spot_instance(there: list[Instance]) -> None:
+def test_the_one_that_manages_is_never_a_spot_instance(there: list[MachineState]) -> None:
     found = made(*there, workers=3, ec2={"spot": True})
     assert [one.spot for one in found] == [not one.is_manager for one in found]
     assert len(managing(found)) == 1

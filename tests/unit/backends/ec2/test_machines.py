@@ -16,7 +16,7 @@ from tfdeploy.backends.ec2.machine import machines, ssh
 from tfdeploy.backends.ec2.machine.boot import Member
 from tfdeploy.backends.ec2.machine.machine_provider import machine_status
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
-from tfdeploy.backends.ec2.machine.model import Instance, InstanceType
+from tfdeploy.backends.ec2.machine.model import InstanceType, MachineState
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
 from tfdeploy.backends.ec2.swarm import _terminate_unlisted
@@ -36,7 +36,7 @@ NODE: dict[str, Any] = {
 }
 
 
-def machine(name: str, *there: Instance, **args: Any) -> Machine:
+def machine(name: str, *there: MachineState, **args: Any) -> Machine:
     """One machine of a cluster, of whose machines these are there."""
     return next(one for one in plan(*there, **{**PAIR, **args}).machines if one.name == name)
 
@@ -54,7 +54,7 @@ def test_a_swarm_is_formed_after_ec2_has_terminated_what_no_longer_belongs_to_it
     asked: list[str] = []
     waited: list[str] = []
 
-    def instances(region: str, tags: dict[str, str], states: list[str], known: list[str]) -> list[Instance]:
+    def instances(region: str, tags: dict[str, str], states: list[str], known: list[str]) -> list[MachineState]:
         asked.extend(states)
         return [PS, ending]
 
@@ -137,7 +137,7 @@ def test_a_machine_of_another_type_gets_the_image_of_that_type(kind: InstanceTyp
         (instance("m"), NODE, "connected"),
     ],
 )
-def test_a_machine_has_its_word(found: Instance, node: dict[str, Any] | None, word: str) -> None:
+def test_a_machine_has_its_word(found: MachineState, node: dict[str, Any] | None, word: str) -> None:
     assert machine_status(found, node) == word
 
 
@@ -146,7 +146,7 @@ def test_without_the_machine_that_manages_the_swarm_the_others_are_unknown() -> 
     assert machine_status(instance("m", state="pending"), None, is_managed=False) == "booting"
 
 
-def sentences(*there: Instance, **args: Any) -> list[str]:
+def sentences(*there: MachineState, **args: Any) -> list[str]:
     made = plan(*there, **{**PAIR, **args})
     return [line for one in made.machines for line in _lines(made, one)]
 
@@ -316,7 +316,7 @@ def record(made: Plan, ended: bool = True) -> None:
     RecordCopy(CLUSTER).record.save(job)
 
 
-def unneeded(*there: Instance, **args: Any) -> set[str]:
+def unneeded(*there: MachineState, **args: Any) -> set[str]:
     return set(plan(*there, run=RecordCopy(CLUSTER).record.current(), **PAIR, **args).unneeded)
 
 

@@ -20,7 +20,7 @@ from tfdeploy.agent.model.run_state import (
 )
 from tfdeploy.backends.ec2.machine import machine_replacement as move
 from tfdeploy.backends.ec2.machine import machines
-from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.backends.move import Replacement
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
@@ -39,7 +39,7 @@ def asked() -> Asked:
     """What is replaced, and the sentences, for a run in this folder with this result."""
 
     def replaced(
-        *there: Instance,
+        *there: MachineState,
         train_dir: str = FOLDER,
         result: str = "",
         cause: str = "",

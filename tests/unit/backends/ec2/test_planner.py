@@ -17,10 +17,10 @@ from tfdeploy.plan.plan import make_plan
 
 def test_machines_that_the_state_does_not_have_are_not_adopted() -> None:
     there = facts(instance("mnist-worker-m1"), instance("mnist-worker-m0"))
-    validate.refuse_inventory(spec(workers=2), there)
-    validate.refuse_inventory(spec(workers=2, adopt=ID), facts())
+    validate.refuse_inventory(spec(workers=2), there, [])
+    validate.refuse_inventory(spec(workers=2, adopt=ID), facts(), [])
     with pytest.raises(SpecError) as error:
-        validate.refuse_inventory(spec(workers=2, adopt=ID), there)
+        validate.refuse_inventory(spec(workers=2, adopt=ID), there, [])
     text = str(error.value)
     names = "mnist-worker-m0 (i-mnist-worker-m0), mnist-worker-m1 (i-mnist-worker-m1)"
     assert f"mnist: adopt: the cluster {ID} has {names}, which the state of this stack does not have." in text

@@ -10,14 +10,14 @@ import pytest
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, plan, spec
 from tfdeploy.backends.ec2 import resources
 from tfdeploy.backends.ec2.machine.machines import ec2_machine
-from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.backends.ec2.resources import ResourceContext, _instance
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
 
 
-def options(monkeypatch: pytest.MonkeyPatch, *there: Instance) -> pulumi.ResourceOptions:
+def options(monkeypatch: pytest.MonkeyPatch, *there: MachineState) -> pulumi.ResourceOptions:
     """The options of the worker's machine, of a cluster whose run is open; these machines exist."""
     asked: list[pulumi.ResourceOptions] = []
     monkeypatch.setattr(resources, "_boot_script", lambda *_: "")

@@ -246,7 +246,7 @@ def test_what_ec2_takes_not_is_refused(tmp_path: Path, text: str, what: str) -> 
 
 def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as error:
-        ssh.public_key_file(spec(workers=1, ec2={"ssh_public_key": f"{tmp_path}/none.pub"}))
+        ssh.public_key(spec(workers=1, ec2={"ssh_public_key": f"{tmp_path}/none.pub"}))
     assert (
         str(error.value)
         == f"mnist: ec2.ssh_public_key: {tmp_path}/none.pub is not a file. Set it to the file of your public key."
@@ -257,16 +257,16 @@ def test_the_users_own_key_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".ssh"
     with pytest.raises(SpecError) as error:
-        ssh.public_key_file(spec(workers=1))
+        ssh.public_key(spec(workers=1))
     said = f"mnist: ec2.ssh_public_key: is not set, and {folder} has neither id_ed25519.pub nor id_rsa.pub. "
     remedy = "Create a key with `ssh-keygen -t ed25519`, or set it to the file of your public key."
     assert str(error.value) == said + remedy
     folder.mkdir()
-    rsa = write_key(folder, "ssh-rsa AAAA", "id_rsa.pub")
-    assert str(ssh.public_key_file(spec(workers=1))) == rsa
-    ed25519 = write_key(folder, "ssh-ed25519 AAAA", "id_ed25519.pub")
-    assert str(ssh.public_key_file(spec(workers=1))) == ed25519
-    assert str(ssh.public_key_file(spec(workers=1, ec2={"ssh_public_key": "~/.ssh/id_rsa.pub"}))) == rsa
+    write_key(folder, "ssh-rsa AAAA", "id_rsa.pub")
+    assert ssh.public_key(spec(workers=1)) == "ssh-rsa AAAA"
+    write_key(folder, "ssh-ed25519 AAAA", "id_ed25519.pub")
+    assert ssh.public_key(spec(workers=1)) == "ssh-ed25519 AAAA"
+    assert ssh.public_key(spec(workers=1, ec2={"ssh_public_key": "~/.ssh/id_rsa.pub"})) == "ssh-rsa AAAA"
 
 
 def test_ssh_leads_to_a_machine_by_its_name_or_by_a_task_on_it(monkeypatch: pytest.MonkeyPatch) -> None:

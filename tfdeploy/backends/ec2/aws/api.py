@@ -25,8 +25,8 @@ from ..machine.model import (
     MASTER,
     ROLE,
     X86,
-    Instance,
     InstanceType,
+    MachineState,
     Subnet,
 )
 from . import account
@@ -35,7 +35,7 @@ from .errors import AwsFailure, Kind, aws_errors, error_code, kind_of, value_err
 T = TypeVar("T")
 
 _MOST_VALUES = 200
-"""The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html"""
+"""The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/APInstanceDescribeInstances.html"""
 
 _THROTTLED_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 1.0, 30.0
 """How long a call is repeated that AWS refuses because of too many calls, and the pauses between."""
@@ -181,7 +181,7 @@ def _described(region: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def instances(
     region: str, tags: Mapping[str, str], states: Sequence[str] = LIVE, known: Sequence[str] = ()
-) -> list[Instance]:
+) -> list[MachineState]:
     """The existing instances with these tags, or with a known id, in these states, the oldest first."""
     live = {"Name": "instance-state-name", "Values": list(states)}
     described = retry_throttled(lambda: _described(region, [*tag_filters(tags), live]))
@@ -202,9 +202,9 @@ def instance_states(region: str, instance_ids: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _instance(item: Mapping[str, Any]) -> Instance:
+def _instance(item: Mapping[str, Any]) -> MachineState:
     tags = tag_values(item.get("Tags", []))
-    return Instance(
+    return MachineState(
         machine=tags.get(MACHINE, ""),
         instance_id=item["InstanceId"],
         state=item["State"]["Name"],
@@ -226,7 +226,7 @@ def _instance(item: Mapping[str, Any]) -> Instance:
 def console(region: str, instance_id: str) -> str:
     """The console output of an instance; the latest where its type supports that, empty where EC2 does not know the instance yet.
 
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/APInstanceGetConsoleOutput.html
     """
     ec2 = account.client("ec2", region)
     with aws_errors(region):
@@ -330,7 +330,7 @@ def _instance_type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceTy
 def quota(region: str, code: str) -> float | None:
     """A quota of the account; None where AWS does not report it.
 
-    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/APInstanceGetServiceQuota.html
     """
     try:
         response = account.client("service-quotas", region).get_service_quota(ServiceCode="ec2", QuotaCode=code)

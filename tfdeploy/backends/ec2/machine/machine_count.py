@@ -11,7 +11,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PER_TASK, InstanceSpec
 from ....spec.jobs import JobSpec
 from ....units import counted, text_of_size
-from .model import Instance, InstanceType, MachineRequest
+from .model import InstanceType, MachineSpec, MachineState
 
 
 def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:
@@ -30,15 +30,15 @@ def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:
 
 
 def machine_requests(
-    spec: ClusterSpec, types: Mapping[str, InstanceType], instances: Mapping[str, Instance]
-) -> tuple[MachineRequest, ...]:
+    spec: ClusterSpec, types: Mapping[str, InstanceType], instances: Mapping[str, MachineState]
+) -> tuple[MachineSpec, ...]:
     """The machines of the cluster, in order; `instances` are those that exist.
 
     Raises:
         SpecError: a task is too large for a machine of its type, there would be more machines than `max_machines`, or several
             machines would need the same volume.
     """
-    requests: list[MachineRequest] = []
+    requests: list[MachineSpec] = []
     for pool, jobs in pools(spec).items():
         instance = jobs[0].ec2
         instance_type = types[instance.instance_type]
@@ -47,7 +47,7 @@ def machine_requests(
         infix = "" if pool == "all" else f"{jobs[0].stem}-"
         names = tuple(job.name for job in jobs)
         requests += [
-            MachineRequest(f"{spec.name}-{infix}m{index}", pool, names, instance_type, instance)
+            MachineSpec(f"{spec.name}-{infix}m{index}", pool, names, instance_type, instance)
             for index in range(_machine_count(jobs, instance, instance_type))
         ]
     _refuse_too_many(spec, len(requests))
@@ -56,14 +56,14 @@ def machine_requests(
     return tuple(_with_manager(spec, request, request.machine == manager) for request in requests)
 
 
-def _with_manager(spec: ClusterSpec, request: MachineRequest, is_manager: bool) -> MachineRequest:
+def _with_manager(spec: ClusterSpec, request: MachineSpec, is_manager: bool) -> MachineSpec:
     tensorboard = spec.job(TENSORBOARD)
     takes_tensorboard = tensorboard is not None and (is_manager or bool(tensorboard.container.placement))
     jobs = (*request.jobs, TENSORBOARD) if takes_tensorboard else request.jobs
     return replace(request, is_manager=is_manager, jobs=jobs)
 
 
-def choose_manager(requests: Sequence[MachineRequest], instances: Mapping[str, Instance]) -> str:
+def choose_manager(requests: Sequence[MachineSpec], instances: Mapping[str, MachineState]) -> str:
     """The machine that manages the Swarm: the present manager, else the first that is not requested as a spot instance."""
     names = {request.machine for request in requests}
     present = [name for name, instance in instances.items() if instance.is_manager and name in names]
@@ -102,7 +102,7 @@ def _refuse_too_many(spec: ClusterSpec, count: int) -> None:
         raise SpecError(f"{spec.name}: ec2.max_machines", wrong, f"Set max_machines={count} if that is intended.")
 
 
-def _refuse_shared_volumes(spec: ClusterSpec, requests: Sequence[MachineRequest]) -> None:
+def _refuse_shared_volumes(spec: ClusterSpec, requests: Sequence[MachineSpec]) -> None:
     """An existing volume can be attached to one machine."""
     machines: dict[str, list[str]] = {}
     for request in requests:

@@ -18,7 +18,7 @@ from ..aws import account, api
 from ..ssh_key import read_stored_key
 from ..swarm import MachineSwarm
 from . import boot, machines, ssh
-from .model import Instance
+from .model import MachineState
 
 _READERS = 10
 """How many consoles are read at the same time."""
@@ -34,10 +34,10 @@ class Ec2MachineProvider:
         """The machines that the cluster needs, and the surplus. From then on this process reaches those that run."""
         validate.refuse_spec(spec)
         inventory = machines.take_inventory(cluster, spec)
-        validate.refuse_inventory(spec, inventory)
+        needed = machines.plan_machines(spec, inventory)
+        validate.refuse_inventory(spec, inventory, needed)
         hosts = discover_hosts(cluster, spec, inventory.instances.values())
         ssh.use(cluster, hosts, read_stored_key(cluster) if hosts.hosts else "")
-        needed = machines.plan_machines(spec, inventory)
         names = {machine.name for machine in needed}
         surplus = [item for name, item in inventory.instances.items() if name not in names]
         return needed, [f"{instance.machine} ({instance.instance_id})" for instance in surplus]
@@ -53,7 +53,7 @@ class Ec2MachineProvider:
 
     def observe(self, cluster: ClusterRef) -> ObservedMachines:
         """What EC2 and the Swarm report, and which of the machines could not boot."""
-        instances: Mapping[str, Instance] = {}
+        instances: Mapping[str, MachineState] = {}
         problems: tuple[str, ...] = ()
         try:
             instances = {instance.machine: instance for instance in machines.existing(cluster)}
@@ -95,13 +95,13 @@ class Ec2MachineProvider:
         )
 
 
-def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[Instance]) -> ssh.SshHosts:
+def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[MachineState]) -> ssh.SshHosts:
     """How ssh reaches the machines that run, whichever computer created them, by the access with which each was created. Stores
     nothing."""
     running = [instance for instance in instances if instance.state == "running"]
     stored = ssh.read(cluster).host_keys
 
-    def key_of(instance: Instance) -> str:
+    def key_of(instance: MachineState) -> str:
         """The stored key, or the one that the console shows."""
         with suppress(Unreachable):
             return stored.get(instance.instance_id) or boot.host_key(
@@ -127,7 +127,7 @@ def terminate_remedy(region: str, machine: str, instance_id: str) -> str:
     return f"If {machine} does not respond again, `{command}` and then `pulumi up` start its tasks on a new machine."
 
 
-def machine_status(instance: Instance, node: Mapping[str, Any] | None, is_managed: bool = True) -> str:
+def machine_status(instance: MachineState, node: Mapping[str, Any] | None, is_managed: bool = True) -> str:
     """The status of a machine, from its instance and its node of the Swarm (None before it has joined), which nobody knows where the
     Swarm's manager is gone: not `is_managed`."""
     if instance.state in _STATUS:

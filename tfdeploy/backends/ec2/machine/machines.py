@@ -13,7 +13,7 @@ from ...base import ClusterRef
 from ..aws import api
 from ..aws.api import ROLES_PATH
 from . import boot, machine_count, model, ssh
-from .model import Ec2Inventory, Ec2Machine, Instance, InstanceType, MachineRequest, Subnet, requested_image
+from .model import Ec2Inventory, Ec2Machine, InstanceType, MachineSpec, MachineState, Subnet, requested_image
 from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"
@@ -61,7 +61,7 @@ def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
     return requested or cluster_folder(cluster)
 
 
-def existing(cluster: ClusterRef, states: Sequence[str] = model.LIVE) -> list[Instance]:
+def existing(cluster: ClusterRef, states: Sequence[str] = model.LIVE) -> list[MachineState]:
     """The existing instances of a cluster in these states of EC2, the oldest first: those with its tag, and those that this computer
     knows by their ids, whatever has become of their tags.
 
@@ -118,7 +118,7 @@ def plan_machines(spec: ClusterSpec, inventory: Ec2Inventory) -> list[Machine]:
     ]
 
 
-def _changes(request: MachineRequest, fleet: Ec2Spec, subnet_id: str, instance: Instance) -> list[str]:
+def _changes(request: MachineSpec, fleet: Ec2Spec, subnet_id: str, instance: MachineState) -> list[str]:
     """The requested properties in which an existing instance differs, and which cannot be updated in place."""
     disks = " ".join(volume.source for volume in request.volumes)
     pairs = (
@@ -137,7 +137,9 @@ def _market(spot: bool) -> str:
     return "spot" if spot else "on-demand"
 
 
-def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Ec2Machine:
+def _machine(
+    request: MachineSpec, fleet: Ec2Spec, inventory: Ec2Inventory, instance: MachineState | None
+) -> Ec2Machine:
     instance_type, failure = request.instance_type, inventory.failures.get(request.machine)
     # That of an earlier instance does not count.
     failed = failure.summary if failure and (instance is None or instance.instance_id == failure.instance_id) else ""

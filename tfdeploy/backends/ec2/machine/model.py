@@ -71,8 +71,8 @@ class Subnet:
 
 
 @dataclass(frozen=True)
-class Instance:
-    """An existing instance of a cluster, with what its tags record of its creation."""
+class MachineState:
+    """What is observed: an existing instance of a cluster, with what its tags record of its creation."""
 
     machine: str
     instance_id: str
@@ -94,8 +94,8 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class MachineRequest:
-    """A machine that the cluster needs."""
+class MachineSpec:
+    """What is asked for: a machine that the cluster needs."""
 
     machine: str
     pool: str
@@ -125,10 +125,10 @@ class MachineRequest:
 class Ec2Machine(Machine):
     """A machine in a plan: what to create on EC2, and what exists already."""
 
-    request: MachineRequest
+    request: MachineSpec
     subnet: Subnet
     image_id: str
-    instance: Instance | None
+    instance: MachineState | None
     """The existing instance."""
     changes: tuple[str, ...]
     """Why the existing instance must be replaced; empty when it can stay, or when there is none."""
@@ -194,7 +194,7 @@ class Ec2Inventory:
     types: Mapping[str, InstanceType]
     images: Mapping[str, str]
     """The image as requested (`requested_image`) to the id that it has now."""
-    instances: Mapping[str, Instance]
+    instances: Mapping[str, MachineState]
     """Machine to its newest existing instance."""
     failures: Mapping[str, BootFailure] = field(default_factory=dict)
     """Machine to its last failed boot, where it has not become ready since."""

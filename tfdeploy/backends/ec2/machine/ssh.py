@@ -234,38 +234,26 @@ def _proxy(host: Host, region_name: str) -> str:
     return f"  ProxyCommand aws ssm start-session {target} {session}\n"
 
 
-def public_key_file(spec: ClusterSpec) -> Path:
-    """The file of the user's public key.
-
-    Raises:
-        SpecError: there is none.
-    """
-    where = f"{spec.name}: ec2.ssh_public_key"
-    if spec.ec2.ssh_public_key:
-        path = Path(spec.ec2.ssh_public_key).expanduser().absolute()
-        if not path.is_file():
-            raise SpecError(where, f"{path} is not a file", "Set it to the file of your public key.")
-        return path
-    ssh_folder = Path.home() / ".ssh"
-    for name in _KEY_NAMES:
-        if (ssh_folder / name).is_file():
-            return ssh_folder / name
-    wrong = f"is not set, and {ssh_folder} has neither {' nor '.join(_KEY_NAMES)}"
-    raise SpecError(
-        where, wrong, "Create a key with `ssh-keygen -t ed25519`, or set it to the file of your public key."
-    )
-
-
 def public_key(spec: ClusterSpec) -> str:
     """The user's public key.
 
     Raises:
         SpecError: there is none, or EC2 does not accept it.
     """
-    path = public_key_file(spec)
+    where, remedy = f"{spec.name}: ec2.ssh_public_key", "Set it to the file of your public key."
+    path = Path(spec.ec2.ssh_public_key).expanduser().absolute()
+    if not spec.ec2.ssh_public_key:
+        own = [Path.home() / ".ssh" / name for name in _KEY_NAMES]
+        path = next((file for file in own if file.is_file()), Path.home() / ".ssh")
+        wrong = f"is not set, and {path} has neither {' nor '.join(_KEY_NAMES)}"
+        remedy = "Create a key with `ssh-keygen -t ed25519`, or set it to the file of your public key."
+    else:
+        wrong = f"{path} is not a file"
+    if not path.is_file():
+        raise SpecError(where, wrong, remedy)
     text = path.read_text(errors="replace").strip()
     if not _PUBLIC_KEY.fullmatch(text):
         content = "is a private key" if "PRIVATE KEY" in text else "is not a public key that EC2 accepts"
         remedy = "Set it to the file of an ed25519 or RSA public key; its name ends with .pub."
-        raise SpecError(f"{spec.name}: ec2.ssh_public_key", f"{path} {content}", remedy)
+        raise SpecError(where, f"{path} {content}", remedy)
     return text

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pulumi
 from pulumi.runtime.proto import resource_pb2
@@ -14,7 +14,7 @@ from ...base import ClusterRef
 from ..aws import account, api
 from ..aws.errors import AwsRefusal, Kind, provider_error
 from ..machine import ssh
-from ..machine.model import Ec2Machine, InstanceType, Subnet
+from ..machine.model import Ec2Machine, InstanceType
 from . import prices
 
 _CODE, _PROFILE = "InsufficientInstanceCapacity", re.compile("instance ?profile", re.IGNORECASE)
@@ -27,28 +27,6 @@ for 50 minutes before it reports missing capacity: https://github.com/hashicorp/
 
 _CANDIDATES, _SUGGESTIONS = 40, 3
 """The number of types with a similar price that are compared, and the number that is suggested."""
-
-
-def message(
-    region: str, machine: str, instance_type: InstanceType, subnet: Subnet, others: Sequence[Subnet], spot: bool
-) -> str:
-    """The error message; `others` are the subnets that the cluster could use instead.
-
-    Raises:
-        SpecError, Unreachable: AWS does not report what is available.
-    """
-    market = "spot " if spot else ""
-    first = {other.zone: other.subnet_id for other in reversed(others)}
-    zones = "; ".join(f"{zone} (subnet_id={first[zone]})" for zone in dict.fromkeys(other.zone for other in others))
-    types = ", ".join(other.name for other in _similar_in_zone(region, subnet.zone, instance_type, spot))
-    remedies = [
-        *([f"another zone that offers the type: {zones}"] if zones else []),
-        *([f"another instance_type in {subnet.zone}: {types}"] if types else []),
-        *(["spot=False"] if spot else []),
-        "`pulumi up` again later",
-    ]
-    wrong = f"{subnet.zone} has no {market}capacity for {instance_type.name} now"
-    return f"{machine}: {wrong}. Choose {', or '.join(remedies)}."
 
 
 def similar_types(
@@ -115,7 +93,7 @@ def explanation(cluster: ClusterRef, planned: Mapping[str, Ec2Machine], name: st
     region = ssh.region(cluster)
     if name in planned and _CODE in text:
         try:
-            return _message(region, name, planned)
+            return message(region, name, planned)
         except TfdeployError as error:
             return f"{name}: no capacity for {planned[name].request.instance_type.name} now ({error})"
     if name in planned and _PROFILE.search(text):
@@ -125,11 +103,28 @@ def explanation(cluster: ClusterRef, planned: Mapping[str, Ec2Machine], name: st
     return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
 
-def _message(region: str, machine: str, planned: Mapping[str, Ec2Machine]) -> str:
-    requests = [instance.request for instance in planned.values()]
+def message(region: str, machine: str, planned: Mapping[str, Ec2Machine]) -> str:
+    """That the zone has no capacity for a machine, with the zones and types that the cluster could use instead.
+
+    Raises:
+        SpecError, Unreachable: AWS does not report what is available.
+    """
+    requests = [each.request for each in planned.values()]
     request, present = planned[machine].request, planned[machine].subnet
-    zones = frozenset.intersection(*(each.instance_type.zones for each in requests)) - {present.zone}
+    offered = frozenset.intersection(*(each.instance_type.zones for each in requests)) - {present.zone}
     has_own_volumes = any(volume.volume_id for each in requests for volume in each.volumes)
     subnets = [] if has_own_volumes else api.subnets(region, present.vpc_id, "")
-    others = [subnet for subnet in subnets if subnet.zone in zones]
-    return message(region, machine, request.instance_type, present, others, request.spot)
+    first: dict[str, str] = {}
+    for subnet in subnets:
+        if subnet.zone in offered:
+            first.setdefault(subnet.zone, subnet.subnet_id)
+    zones = "; ".join(f"{zone} (subnet_id={subnet_id})" for zone, subnet_id in first.items())
+    types = ", ".join(each.name for each in _similar_in_zone(region, present.zone, request.instance_type, request.spot))
+    remedies = [
+        *([f"another zone that offers the type: {zones}"] if zones else []),
+        *([f"another instance_type in {present.zone}: {types}"] if types else []),
+        *(["spot=False"] if request.spot else []),
+        "`pulumi up` again later",
+    ]
+    wrong = f"{present.zone} has no {'spot ' if request.spot else ''}capacity for {request.instance_type.name} now"
+    return f"{machine}: {wrong}. Choose {', or '.join(remedies)}."

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import time
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Tuple
 from urllib.parse import quote, urlsplit
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -74,7 +74,6 @@ class S3Folder:
         self._folder = folder
         self._region, self._read_credentials = region, credentials
         self._credentials, self._until = Credentials("", "", ""), 0.0
-        self._connection: Optional[HTTPConnection] = None
 
     def put(self, name: str, body: bytes) -> None:
         """Upload an object into the folder.
@@ -92,26 +91,16 @@ class S3Folder:
             raise PutError(f"PUT {key}: {status} {text}")
 
     def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Tuple[int, str]:
-        """The status and the body of the response. The connection is used again; one that S3 has closed meanwhile is replaced."""
-        is_new = self._connection is None
+        """The status and the body of the response."""
+        connection = (HTTPSConnection if self._secure else HTTPConnection)(self._host, timeout=_TIMEOUT_SECONDS)
         try:
-            connection = self._connection = self._connection or self._connect()
             connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             return response.status, response.read().decode(errors="replace")
-        except (OSError, HTTPException) as error:
-            self._close()
-            if is_new:
-                raise error if isinstance(error, OSError) else OSError(repr(error)) from error
-        return self._send(method, path, body, headers)
-
-    def _connect(self) -> HTTPConnection:
-        return (HTTPSConnection if self._secure else HTTPConnection)(self._host, timeout=_TIMEOUT_SECONDS)
-
-    def _close(self) -> None:
-        if self._connection:
-            self._connection.close()
-        self._connection = None
+        except HTTPException as error:
+            raise OSError(repr(error)) from error
+        finally:
+            connection.close()
 
     def _current(self) -> Credentials:
         if time.monotonic() >= self._until:
