@@ -18,7 +18,7 @@ LIMITS = {
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6872,
+    "tfdeploy/backends/ec2": 6693,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6436,
     "tests": 77235,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48562, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48383, 323
 
 DENSITY = {
     "mean length of a function": 8.6,
