@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6693,
     "tfdeploy/report": 4272,
     "tfdeploy/cli": 6436,
-    "tests": 77235,
+    "tests": 77164,
     "bench": 4333,
     "docs": 4543,
     "design": 1837,
