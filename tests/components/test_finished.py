@@ -29,19 +29,6 @@ print("result:", os.environ.get("RESULT", sys.argv[1]))
 RESULT = {"result": r"result: (\S+)"}
 
 
-def test_standing_again_trains_nothing_again(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_started("ps-0")
-    cluster.open("worker-0")
-    before = cluster.until_state("succeeded")
-    until(cluster.idle, "the launchers have ended")
-    cluster.stand()
-    until(cluster.idle, "the launchers have ended again")
-    after = cluster.look()
-    assert (after.state, after.reason, after.run) == (before.state, before.reason, before.run)
-    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
-
-
 def test_a_success_that_was_not_reported_before_a_reboot_is_not_trained_again(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")
@@ -52,30 +39,6 @@ def test_a_success_that_was_not_reported_before_a_reboot_is_not_trained_again(cl
     cluster.until_state("succeeded")
     assert len(cluster.started("worker-0")) == 1
     assert (LAUNCHER_LOST, "worker-0") not in cluster.happened()
-
-
-def test_changed_limits_and_counts_train_nothing_again(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.open()
-    cluster.until_state("succeeded")
-    old = cluster.task_props("worker-0")
-    cluster.declare(WAITS, workers=2, jobs={"worker": {"memory": "1GiB"}}, stop_grace_period="7s", wait="5m")
-    BACKEND.runner.update_task(old, cluster.task_props("worker-0"))
-    cluster.stand()
-    until(cluster.idle, "the launchers have ended again")
-    seen = cluster.look()
-    assert seen.state == "succeeded"
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)"]
-    assert [len(cluster.started(hostname)) for hostname in ("worker-0", "worker-1")] == [1, 0]
-
-
-def test_a_failed_job_is_not_tried_again_either(cluster: Standing) -> None:
-    cluster.up("from steps import begin\nbegin()\nraise SystemExit(4)", workers=1)
-    cluster.until_state("failed")
-    cluster.stand()
-    until(cluster.idle, "the launcher has ended again")
-    assert cluster.look().reason == "worker-0 failed (exit 4)"
-    assert len(cluster.started("worker-0")) == 1
 
 
 def test_a_worker_that_is_done_stays_done_while_the_others_go_on(cluster: Standing) -> None:

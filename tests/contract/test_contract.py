@@ -193,7 +193,7 @@ def test_a_preview_of_changes_leaves_nothing_behind(project: Project) -> None:
 def test_finished_stays_finished(project: Project) -> None:
     job = f'{JOB}, run_id="once"'
     project.write(job, TOLD)
-    project.up()
+    assert '"ephemeral":true' not in project.up().events, "without a terminal each message would be a line"
     once = dict.fromkeys(HOSTNAMES, 1)
     assert project.counts() == once
 

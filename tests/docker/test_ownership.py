@@ -60,39 +60,6 @@ def objects(project: DockerProject) -> dict[str, set[str]]:
     return {kind: {*names.split()} for kind, names in project.left().items()}
 
 
-def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices(
-    login: Login, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice, bob = login("alice"), login("bob")
-    alice.up()
-    running(alice, monkeypatch)
-    hers = objects(alice)
-    assert {"service", "network", "config", "secret", "volume"} <= hers.keys()
-
-    said = bob.call("preview", "--stack", bob.stack).output
-    theirs = alice.cluster["id"]
-    assert f"another cluster of this project, stack and name exists: {theirs}, created by " in said
-    assert f"set `adopt` to {theirs}" in said
-    bob.up()
-    running(bob, monkeypatch)
-    assert bob.cluster["id"] != theirs
-    for kind, names in objects(bob).items():
-        assert not names & hers[kind], kind
-    assert objects(alice) == hers
-    assert alice.up().steps().keys() == {"unchanged"}
-    assert alice.counts() == {"worker-0": 1}
-
-    bob.destroy()
-    assert objects(alice) == hers
-    running(alice, monkeypatch)
-    alice.open()
-    result = until(lambda: alice.job().result, "her training ends")
-    assert result is not None
-    assert result.state == "succeeded"
-    assert alice.counts() == {"worker-0": 1}
-    alice.destroy()
-
-
 def test_another_computer_with_the_same_state_goes_on_with_the_cluster_and_the_stack_may_be_renamed(
     login: Login, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

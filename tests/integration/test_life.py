@@ -11,31 +11,6 @@ ENV = "env={'COUNTER': __import__('os').environ['COUNTER']}"
 JOB = f'command=["python", "train.py"], code="code", ps=1, workers=2, {ENV}'
 
 
-def test_finished_is_finished(project: Project) -> None:
-    project.use_plain_python()
-    project.write(JOB)
-    first = project.up()
-    assert project.statuses() == {"ps-0": "stopped (run finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
-    assert '"ephemeral":true' not in first.events, "without a terminal each message would be a line"
-
-    for options in ((), ("--refresh",)):
-        again = project.up(*options)
-        assert again.steps() == {"unchanged": 8}
-        assert again.other_outputs() == set(), "no output changes once the run is over"
-    assert first.other_outputs() >= {"project-test", "test", *first.touched()}
-    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}')
-    assert project.up().touched() == {"test-worker-0", "test-worker-1"}
-
-    project.supervisord().kill()
-    assert project.up().steps() == {"unchanged": 8}
-    assert project.outputs()["state"] == "succeeded"
-    healed = project.up("--refresh")
-    assert healed.touched() >= {"test-ps-0", "test-worker-0", "test-worker-1", "test-run"}
-    assert project.statuses()["worker-1"] == "succeeded"
-    assert project.counts() == {"ps-0": 1, "worker-0": 1, "worker-1": 1}
-    project.destroy()
-
-
 def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> None:
     project.write(JOB)
     project.up()

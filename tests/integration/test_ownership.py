@@ -92,38 +92,6 @@ def logins(tmp_path: Path) -> Iterator[Callable[..., Login]]:
         remove_local_cluster(home)
 
 
-def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices_the_other(
-    logins: Callable[..., Login],
-) -> None:
-    ada, ben = logins("ada"), logins("ben")
-    of_ada = ada.start_training()
-    done = ben.up()
-    ben.until_running("worker-0")
-    id_of_ada, id_of_ben = ada.ref()["id"], ben.ref()["id"]
-    assert id_of_ada != id_of_ben
-    assert f"another cluster of this project, stack and name exists: {id_of_ada}" in done.output
-    assert of_ada == ada.trace()
-    of_ben = ben.trace()
-    assert not of_ada[0] & of_ben[0]
-
-    for login, own in ((ada, id_of_ada), (ben, id_of_ben)):
-        (shown,) = json.loads(login.verbs.call("show", "--json")[1])
-        assert (shown["id"], [row["status"] for row in shown["tasks"]]) == (own, ["running"])
-    until(
-        lambda: ada.verbs.call("logs", "--cluster", id_of_ben)[1].endswith(b"trains\n"), "the output of ben's program"
-    )
-    assert ada.leftovers() == ben.leftovers() == []
-
-    assert set(ada.up().steps()) == {"unchanged"}
-    assert set(ben.up().steps()) == {"unchanged"}
-    assert (of_ada, of_ben) == (ada.trace(), ben.trace())
-    home = Path(ben.ref()["home"])
-    assert ben.call("destroy", "--yes", "--skip-preview", "--stack", ben.stack).exit_code == 0
-    assert (home.exists(), marked(home)) == (False, [])
-    assert of_ada == ada.trace()
-    assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0
-
-
 def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(logins: Callable[..., Login]) -> None:
     ada = logins("ada")
     before = ada.start_training()

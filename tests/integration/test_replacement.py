@@ -125,22 +125,6 @@ def test_a_transform_by_which_predecessors_are_deleted_first(training: Project) 
     training.destroy()
 
 
-@pytest.mark.parametrize("kind", ["Cleanup", "Task", "Run"])
-def test_a_deletion_that_a_failed_update_has_left_deletes_no_successor(training: Project, kind: str) -> None:
-    edit(training, kind, delete=True)
-    training.up()
-    assert not any(item.get("delete") for item in training.resources())
-    training.until_running(*WORKERS)
-    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
-    finish(training)
-    edit(training, kind, delete=True)
-    training.up()
-    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
-    assert training.outputs()["state"] == "succeeded"
-    edit(training, kind, delete=True)
-    training.destroy()
-
-
 def test_destroy_that_runs_the_program_deletes_all(training: Project) -> None:
     done = training.call("destroy", "--run-program", "--yes", "--skip-preview", "--stack", training.stack)
     assert done.exit_code == 0, done.output

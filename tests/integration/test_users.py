@@ -1,36 +1,8 @@
 """What a user meets first: a program of one's own, and what is refused."""
 
-import json
 import socket
 
 from tests.integration.conftest import Project
-
-
-def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
-    script = "import json, os, sys\nprint(json.dumps([sys.argv[1:], dict(os.environ)]))"
-    project.write(
-        'command=["python", "train.py", "--mine=1"], code="code", ps=1, workers=1, context={"rate": 0.5}', script
-    )
-    project.up(env={"TFDEPLOY_WAIT": "10m"})
-    outputs = project.outputs()
-    argv, environment = json.loads(outputs["logs"]["worker-0"][-1])
-    endpoints = {row["hostname"]: row["address"] for row in outputs["tasks"]}
-    assert argv == [
-        "--mine=1",
-        "--job_name=worker",
-        "--task_index=0",
-        f"--ps_hosts={endpoints['ps-0']}",
-        f"--worker_hosts={endpoints['worker-0']}",
-    ]
-    assert json.loads(environment["TF_CONFIG"]) == {
-        "cluster": {"ps": [endpoints["ps-0"]], "worker": [endpoints["worker-0"]]},
-        "task": {"type": "worker", "index": 0},
-        "environment": "cloud",
-    }
-    assert json.loads(environment["TFDEPLOY_CONTEXT"]) == {"rate": 0.5}
-    assert environment["PYTHONUNBUFFERED"] == "1"
-    project.destroy()
-
 
 REFUSED = {
     "workers=-1": "test: workers: -1 is out of range. Use an integer from 0 to 1000.",

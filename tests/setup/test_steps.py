@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.setup.clones import ROOT
-from tools.provision import go_programs, steps
+from tools.provision import go_programs
 from tools.provision.steps import SetupError, run, side_by_side
 
 GO = """\
@@ -53,21 +53,6 @@ def test_a_step_runs_while_another_does(tmp_path: Path, capsys: pytest.CaptureFi
     )
     said = capsys.readouterr().out
     assert all(f"{name}: done in " in said for name in commands), said
-
-
-@pytest.mark.parametrize(
-    ("printed", "shown"),
-    [
-        (b"", ""),
-        (b"Resolved 85 packages\nDownloading tensorflow (589.1MiB)\n\n", " (Downloading tensorflow (589.1MiB))"),
-        (b"50 %\r 60 %", " (60 %)"),
-        (b"\xff" * 10_000, f" ({chr(0xFFFD) * 60})"),
-    ],
-)
-def test_what_a_step_has_printed_last_is_shown(tmp_path: Path, printed: bytes, shown: str) -> None:
-    (tmp_path / "log").write_bytes(printed)
-    assert steps._last_line(tmp_path / "log") == shown
-    assert steps._last_line(tmp_path / "missing") == ""
 
 
 def test_the_first_failure_is_reported_and_ends_the_others(tmp_path: Path) -> None:

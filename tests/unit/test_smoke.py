@@ -21,10 +21,7 @@ from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands
 from tools.smoke.findings import (
     Step,
-    connection_times,
-    differing_facts,
     differing_properties,
-    document,
     redacted,
 )
 
@@ -49,16 +46,6 @@ SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"
 )
 def test_what_identifies_somebody_is_left_out(text: str, expected: str) -> None:
     assert redacted(text, ["/home/me"]) == expected
-
-
-def test_the_times_of_machines_are_those_that_up_prints() -> None:
-    output = "    smoke-ps-m0: connecting (i-1)\n    smoke-ps-m0: connected after 41 s\n"
-    assert connection_times(output) == ["smoke-ps-m0: connected after 41 s"]
-
-
-def test_a_machine_is_compared_with_those_of_the_box() -> None:
-    facts = {"docker": "25.0.16", "cgroup": "1", "kernel": "6.1"}
-    assert differing_facts("m0", facts) == ["m0: docker: 25.0.16 (box: 20.10.24+dfsg1)", "m0: kernel: 6.1"]
 
 
 FACTS = {
@@ -97,25 +84,6 @@ def test_properties_are_compared_with_the_inputs_and_the_table(
     assert differing_properties(resource(inputs, outputs), FACTS) == expected
 
 
-def test_the_file_has_each_section_also_without_findings() -> None:
-    assert document({"A": ["id 123456789012"], "B": []}) == "## A\nid <account>\n\n## B\n(nothing)\n"
-
-
-def test_calls_of_other_processes_are_logged_with_their_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = CallLog()
-    with moto_account(tmp_path, monkeypatch), log.receiving():
-        for name, value in log.environment.items():
-            monkeypatch.setenv(name, value)
-        ec2 = boto3.Session().client("ec2", region_name="us-west-2")
-        ec2.describe_vpcs()
-        with pytest.raises(ec2.exceptions.ClientError):
-            ec2.describe_instances(InstanceIds=["i-0123456789abcdef0"])
-    assert [line.partition(":")[0] for line in log.summary()] == [
-        "EC2 DescribeInstances, InvalidInstanceID.NotFound",
-        "EC2 DescribeVpcs",
-    ]
-
-
 SLEEPER = """\
 import time
 try:
@@ -147,12 +115,6 @@ def interrupted_step(commands: Commands, program: str, begun: Path) -> Step:
 def test_a_command_ends_before_ctrl_c_is_raised(tmp_path: Path) -> None:
     step = interrupted_step(Commands(tmp_path, {}), SLEEPER, tmp_path / "begun")
     assert (step.exit_code, step.output) == (0, "ended well\n")
-
-
-def test_a_document_is_read_after_warnings() -> None:
-    assert smoke.parsed('Warning: [a] {b}\n[\n {"c": 1}\n]\n') == [{"c": 1}]
-    with pytest.raises(json.JSONDecodeError):
-        smoke.parsed("Warning: [a]")
 
 
 class Fake(Commands):
@@ -203,19 +165,6 @@ def test_nothing_is_created_without_consent(tmp_path: Path, monkeypatch: pytest.
     assert not (tmp_path / "smoke").exists()
 
 
-class ClosedOutput(io.StringIO):
-    """A pipe whose reader has ended."""
-
-    def write(self, _text: str) -> int:
-        raise BrokenPipeError
-
-
-def test_commands_run_when_the_output_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout", ClosedOutput())
-    step = Commands(tmp_path, {}).run("printf", r"a\nb\377\n")
-    assert (step.exit_code, step.output) == (0, "a\nb\ufffd\n")
-
-
 STUBBORN = """\
 import os, signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -247,11 +196,6 @@ def test_a_signal_while_a_command_is_started_ends_it(tmp_path: Path, monkeypatch
         commands.run("sleep", "300")
     (step,) = commands.steps
     assert step.exit_code == -signal.SIGINT
-
-
-def test_a_child_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -> None:
-    step = Commands(tmp_path, {}, patience=0.1).run("sh", "-c", "sleep 300 & echo done")
-    assert (step.exit_code, step.output) == (0, "done\n")
 
 
 def folder_options(folder: Path, *more: str) -> smoke.Options:

@@ -80,11 +80,6 @@ def test_it_runs_in_a_fork_where_only_one_of_them_ignores_a_signal(
             signal.signal(ignored, handler)
 
 
-def test_tfdeploy_changes_how_a_program_prints_errors_as_without_the_server(program: Path) -> None:
-    program.write_text("import sys, tfdeploy\nprint(sys.excepthook.func.__name__)")
-    assert _output(forked_python("tfdeploy"), program) == _output(plain_python(), program) == (0, "_print_exception\n")
-
-
 @pytest.mark.parametrize("python", [forked_python, plain_python])
 def test_the_server_of_dynamic_resources_prints_its_port_until_it_is_ended(python: Callable[[], Path]) -> None:
     process = _started(python(), "-u", "-m", "pulumi.dynamic", "127.0.0.1:1")
@@ -93,15 +88,6 @@ def test_the_server_of_dynamic_resources_prints_its_port_until_it_is_ended(pytho
     process.terminate()
     assert process.communicate(timeout=10)[0] == ""
     assert process.returncode == -signal.SIGTERM
-
-
-@pytest.mark.parametrize(
-    "variables", [{"PYTHONPATH": "/elsewhere"}, {"LC_ALL": "C"}], ids=["other modules", "another encoding"]
-)
-def test_python_itself_starts_where_it_would_start_otherwise(program: Path, variables: dict[str, str]) -> None:
-    program.write_text("import os\nprint(os.getppid())\n")
-    process = _started(forked_python(), program, env={**os.environ, **variables})
-    assert process.communicate()[0] == f"{os.getpid()}\n"
 
 
 HEEDS = """
