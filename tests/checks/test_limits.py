@@ -10,7 +10,7 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 1864,
-    "tfdeploy/program": 1712,
+    "tfdeploy/program": 1709,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11423,
@@ -19,9 +19,9 @@ LIMITS = {
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6693,
-    "tfdeploy/report": 4272,
-    "tfdeploy/cli": 6436,
-    "tests": 77164,
+    "tfdeploy/report": 4270,
+    "tfdeploy/cli": 6397,
+    "tests": 76850,
     "bench": 4333,
     "docs": 4543,
     "design": 1837,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48383, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48339, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -48,10 +48,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("events", "Show the events of the current run."),
         Verb("explain", "Explain problems and how to fix them.", "[HOSTNAME]"),
         Verb(
-            "ls",
-            "Show all your clusters, or what belongs to no stack.",
-            common=("stack", "cluster", "json"),
-            wide=True,
+            "ls", "Show all your clusters, or what belongs to no stack.", common=("stack", "cluster", "json"), wide=True
         ),
         Verb("runs", "Show the runs of a cluster, the newest first.", wide=True),
         Verb("diff", "Compare two runs by results and arguments.", "[OLDER] [NEWER]"),
@@ -61,13 +58,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Control": (
         # It makes its own stack, so it has no options that select a cluster.
-        Verb(
-            "run",
-            "Run a command on a new cluster, and remove it.",
-            "[--] COMMAND...",
-            common=(),
-            runs_command=True,
-        ),
+        Verb("run", "Run a command on a new cluster, and remove it.", "[--] COMMAND...", common=(), runs_command=True),
         Verb("wait", "Wait for the end of the run."),
         Verb("stop", "Stop the training. The cluster remains."),
         Verb("restart", "Restart a task, or restore what is lost.", "[HOSTNAME]"),

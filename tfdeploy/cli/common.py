@@ -77,16 +77,16 @@ def parse_timeout(text: str) -> float:
         raise UsageError(f"{text!r} is not a valid duration. Use {DURATION_FORM}.") from None
 
 
-def ask_to_confirm(yes: bool, question: str, no_terminal: SpecError) -> None:
+def ask_to_confirm(yes: bool, question: str) -> None:
     """Return if the user confirms, by `--yes` or at the terminal; otherwise exit.
 
     Raises:
-        SpecError: `no_terminal`, if there is no terminal to ask on.
+        SpecError: there is no terminal to ask on.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise no_terminal
+        raise SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue.")
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print_message("Aborted.")

@@ -87,8 +87,9 @@ def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
             raise
         from .common import print_message
 
-        print_message(f"{name}: {_message(error)}")
-        sys.exit(_exit_code(error))
+        code, message = _ending(error)
+        print_message(f"{name}: {message}")
+        sys.exit(code)
 
 
 def _replace_unprintable() -> None:
@@ -98,28 +99,21 @@ def _replace_unprintable() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _message(error: Exception) -> str:
-    if isinstance(error, TfdeployError) or _is_of_another_format(error):
-        return str(error)
-    if isinstance(error, OSError) and error.errno in DISK_FULL:
-        return file_error(error)
-    return f"internal error: {error!r}. Please report it; `tfdeploy --debug …` prints the traceback."
+def _ending(error: Exception) -> tuple[int, str]:
+    """The exit code for an error, and its message."""
+    from ..agent.record.record import RecordFormatError
 
-
-def _exit_code(error: Exception) -> int:
     codes = {
         NotFound: NOT_FOUND,
         Unreachable: UNREACHABLE,
         SpecError: USAGE,
         UsageError: USAGE,
         TfdeployError: FAILED,
+        RecordFormatError: FAILED,  # the record was written by another version
     }
-    unknown = FAILED if _is_of_another_format(error) else INTERNAL
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), unknown)
-
-
-def _is_of_another_format(error: Exception) -> bool:
-    """Whether a record was written by another version."""
-    from ..agent.record.record import RecordFormatError
-
-    return isinstance(error, RecordFormatError)
+    code = next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
+    if code != INTERNAL:
+        return code, str(error)
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return code, file_error(error)
+    return code, f"internal error: {error!r}. Please report it; `tfdeploy --debug …` prints the traceback."

@@ -97,14 +97,6 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
     return convert
 
 
-def number(text: str) -> float:
-    """A type of argparse: numbers."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-
-
 def add_yes(parser: Parser) -> None:
     """The option of commands that ask."""
     parser.add_argument("--yes", "-y", action="store_true", help="Do not ask for confirmation.")

@@ -312,11 +312,9 @@ def _unreachable(since: float) -> str:
 
 
 def _final_status(task: TaskState) -> str:
-    detail = {
-        states.FAILED: f"exit {task.exit_code}",
-        states.KILLED: task.signal,
-        states.STOPPED: task.reason,
-    }.get(task.state, "")
+    detail = {states.FAILED: f"exit {task.exit_code}", states.KILLED: task.signal, states.STOPPED: task.reason}.get(
+        task.state, ""
+    )
     return f"{task.state} ({detail})" if detail else task.state
 
 

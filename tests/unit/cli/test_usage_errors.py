@@ -36,7 +36,7 @@ def refused(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         ("tfdeploy logs --tail -1", ["--tail/-n: '-1' must be at least 0"]),
         ("tfdeploy logs --tail", ["--tail/-n: expected one argument"]),
         ("tfdeploy report --port 99999", ["--port: '99999' must be at most 65535"]),
-        ("tfdeploy run --worker-cpus x -- a", ["--worker-cpus: 'x' is not a number"]),
+        ("tfdeploy run --worker-cpus x -- a", ["--worker-cpus: invalid float value: 'x'"]),
         ("tfdeploy status -o bad", ["--output/-o: invalid choice: 'bad'", "wide"]),
         ("tfdeploy status --colour", ["--colour is not an option of `tfdeploy status`", "Did you mean --cluster?"]),
         ("tfdeploy status --stac dev", ["--stac is not an option of `tfdeploy status`", "Did you mean --stack"]),

@@ -243,8 +243,7 @@ def _delete(query: ClusterQuery, rows: Sequence[_Row], yes: bool) -> None:
         return
     for row in [] if yes else chosen:
         print_message(f"  {row.description}")
-    no_terminal = SpecError("--delete", "cannot ask for confirmation without a terminal", "Use --yes.")
-    ask_to_confirm(yes, "Delete all of this permanently? Records are retained.", no_terminal)
+    ask_to_confirm(yes, "Delete all of this permanently? Records are retained.")
     deletions = [_delete_row(row) for row in chosen]
     if query.as_json:
         print_json(deletions)

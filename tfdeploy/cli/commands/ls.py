@@ -84,11 +84,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def ls(
-    query: ClusterQuery,
-    everything: bool = False,
-    only_leftovers: bool = False,
-    delete: bool = False,
-    yes: bool = False,
+    query: ClusterQuery, everything: bool = False, only_leftovers: bool = False, delete: bool = False, yes: bool = False
 ) -> None:
     """Show all your clusters, or what belongs to no stack.
 

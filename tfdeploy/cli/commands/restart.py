@@ -69,14 +69,10 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
     task_access = access(cluster["backend"])
     effect = task_access.restart_effect(cluster, hostname, replaces)
     print_message(effect)
-    _ask(yes)
+    ask_to_confirm(yes, "Continue?")
     task_access.restart(cluster, hostname, replaces)
     document = {"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect}
     print_answer(query.as_json, document, f"{hostname} was {'replaced' if replaces else 'restarted'}.")
-
-
-def _ask(yes: bool) -> None:
-    ask_to_confirm(yes, "Continue?", SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue."))
 
 
 def _restore(query: ClusterQuery, dry_run: bool, yes: bool, machine: str) -> None:
@@ -100,7 +96,7 @@ def _restore(query: ClusterQuery, dry_run: bool, yes: bool, machine: str) -> Non
             _print_restored(query, [], f"Would ask: {effect}")
             return
         print_message(effect)
-        _ask(yes)
+        ask_to_confirm(yes, "Continue?")
         access(first.cluster["backend"]).confirm_lost(first.cluster, machine)
     refresh = any(_REFRESH in load(entry.cluster["backend"]).restore_command for entry in entries)
     plan = restore_plan(preview(folder, stack, refresh), machine)

@@ -19,7 +19,7 @@ from ...spec.backends import DEFAULT_BACKEND
 from ..command_table import FAILED
 from ..common import parse_timeout, print_json, print_message
 from ..output import prefix
-from ..parser import Parser, number, whole_number, without_separator
+from ..parser import Parser, whole_number, without_separator
 from ..run.arguments import RunRequest, Share, arguments, configuration
 from ..run.session import Abandoned, Outcome, Session, remove_cluster
 from ..run.stack import Call, home, stored_call
@@ -41,7 +41,7 @@ def add_arguments(parser: Parser, other_names: Mapping[str, Sequence[str]] = Map
     option("--ps", "Number of parameter servers. Default: 0.", type=whole_number(), default=0)
     for job, task in (("worker", "worker"), ("ps", "parameter server")):
         option(f"--{job}-gpus", f"GPUs per {task}. Default: 0.", type=whole_number(), default=0)
-        option(f"--{job}-cpus", f"CPUs reserved per {task}. Default: 0.", type=number, default=0.0)
+        option(f"--{job}-cpus", f"CPUs reserved per {task}. Default: 0.", type=float, default=0.0)
         memory = f"Memory limit per {task}, such as 2GiB. A number without a unit is in megabytes."
         option(f"--{job}-memory", memory, default="", metavar="SIZE")
     option("--volume", "Mount SRC:DST[:ro] in each task. Can be repeated.", action="append")
@@ -162,8 +162,6 @@ def line_printer(as_json: bool, hidden: str) -> Callable[[LogLine], None]:
         if line.hostname != hidden:
             out = sys.stderr if as_json or line.pipe == "stderr" else sys.stdout
             text = safe(line.text, "NO_COLOR" not in os.environ) if out.isatty() else line.text
-            # With escapes for characters that the encoding lacks.
-            text = text.encode(out.encoding, "backslashreplace").decode(out.encoding)
             print(prefix(line.hostname) + text, file=out, flush=True)
 
     return print_line

@@ -5,7 +5,7 @@ import time
 from ... import registry
 from ...agent.model.run_state import STOPPED, RunState
 from ...backends.backend import access
-from ...errors import BackendError, NotFound, SpecError
+from ...errors import BackendError, NotFound
 from ...registry import Entry
 from ...report.diagnosis import after_stop
 from ...units import text_of_number
@@ -40,9 +40,7 @@ def stop(query: ClusterQuery, yes: bool = False) -> None:
         _print(query, entry, snapshot, f"The run {run.spec.id} of {entry.title} has already ended: {run.result.state}.")
         return
     print_message(_effect(entry, run))
-    ask_to_confirm(
-        yes, "Stop the training?", SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue.")
-    )
+    ask_to_confirm(yes, "Stop the training?")
     if not yes:
         _refuse_another(entry, run)
     access(entry.cluster["backend"]).stop_training(entry.cluster)

@@ -3,6 +3,7 @@
 import sys
 import time
 
+from ...agent.model.run_state import SUCCEEDED
 from ..command_table import FAILED, TIMED_OUT
 from ..common import parse_timeout, print_json, print_message
 from ..parser import Parser
@@ -11,7 +12,6 @@ from ..snapshot import snapshots
 from .status import to_dict
 
 _POLL_SECONDS = 0.5
-_SUCCEEDED = "succeeded"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -37,5 +37,5 @@ def wait(query: ClusterQuery, timeout: str = "") -> None:
     print_message(f"{entry.title}: {report.state}" + (f": {report.reason}" if report.reason else ""))
     if not report.decided and not snapshot.entry.ended:
         sys.exit(TIMED_OUT)
-    if report.state != _SUCCEEDED:
+    if report.state != SUCCEEDED:
         sys.exit(FAILED)
