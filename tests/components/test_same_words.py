@@ -8,11 +8,9 @@ from secrets import token_hex
 import pytest
 
 from tests.components.conftest import TOKEN, WAITS, Standing
-from tests.components.processes import alive
 from tests.components.registered import verbs_of
 from tfdeploy import registry
 from tfdeploy.backends.local.backend import BACKEND
-from tfdeploy.backends.local.discover import discover_clusters
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.paths import cluster_folder
 from tfdeploy.report.expected import expected_state
@@ -35,25 +33,6 @@ def ada_and_ben(clusters: Callable[[str], Standing]) -> tuple[Standing, Standing
     for cluster in (ada, ben):
         cluster.until_running("ps-0", "worker-0")
     return ada, ben
-
-
-def test_the_second_is_a_cluster_of_its_own_and_its_end_is_not_noticed(ada_and_ben: tuple[Standing, Standing]) -> None:
-    ada, ben = ada_and_ben
-    events, pids = ada.events(), [ada.pid(name) for name in ("ps-0", "worker-0", "controller", "supervisord")]
-    assert not {*pids} & {ben.pid(name) for name in ("ps-0", "worker-0", "controller", "supervisord")}
-    found = {item.cluster["id"]: item for item in discover_clusters()}
-    for cluster in (ada, ben):
-        item = found[cluster.cluster["id"]]
-        assert item.cluster == cluster.cluster
-        assert (item.since > 0, item.has["process"] >= 6) == (True, True)
-
-    ben.stand()
-    ben.clear()
-    assert not ben.places.home.exists()
-    assert ada.cluster["id"] in {item.cluster["id"] for item in discover_clusters()}
-    assert (ada.events(), [pid for pid in pids if alive(pid)]) == (events, pids)
-    ada.open()
-    ada.until_state("succeeded")
 
 
 def test_the_command_lists_both_and_says_that_a_name_is_ambiguous(ada_and_ben: tuple[Standing, Standing]) -> None:
