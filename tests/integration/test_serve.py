@@ -52,7 +52,7 @@ def address(project: Project) -> str:
 
 @pytest.mark.full
 def test_the_server_has_the_newest_model_and_ends_with_the_stack(project: Project) -> None:
-    program, _ = blocks(PAGE, "python")
+    program = next(block for block in blocks(PAGE, "python") if "depends_on" in block.text)
     project.write("", program=program.text)
     for name, script in {"train": "", "serve": SERVES}.items():
         (project.program / name).mkdir()

@@ -8,9 +8,9 @@ PROGRAM, TRAINING = [block.text for block in blocks(ROOT / "README.md", "python"
 """The program that README shows, and its training."""
 
 SCRIPT = """\
-import sys, time
+import os, sys, time
 print(sys.version.split()[0], *sys.argv[1:])
-while "--job_name=ps" in sys.argv:
+while os.environ["TFDEPLOY_JOB_NAME"] == "ps":
     time.sleep(1)
 print("weight 0.75")
 """

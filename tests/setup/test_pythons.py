@@ -57,9 +57,9 @@ def test_a_cluster_comes_up_and_goes(user: tuple[str, Clone], tmp_path: Path) ->
         up = made.bash("pulumi stack init dev && pulumi up --yes --skip-preview --non-interactive", program)
         assert up.exit_code == 0, up.output
         assert made.bash("pulumi stack output weight", program).output == "0.75\n"
-        assert f"| {version}." in made.bash("tfdeploy logs worker-0", program).output
+        assert f"| {version}." in made.bash("tfdeploy logs chief-0", program).output
         shown = made.bash("tfdeploy status", program)
-        assert "Run succeeded: worker-0 succeeded." in shown.output
+        assert "Run succeeded: chief-0 succeeded." in shown.output
     finally:
         down = made.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
     assert down.exit_code == 0, down.output

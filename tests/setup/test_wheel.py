@@ -189,8 +189,8 @@ def test_readmes_quick_start_works_as_it_is_typed(user: User, tmp_path: Path) ->
         user.bash(f"{prepared}; {login} && pulumi destroy --yes --skip-preview --non-interactive --stack dev", program)
     _, first, second = re.split(r"^\+ pulumi up$", done.output, flags=re.MULTILINE)
     assert "weight: 3\n" in first
-    assert re.findall(r"^worker-0 \| loss \d", first, re.MULTILINE)
-    assert "Run succeeded: worker-0 succeeded." in first
-    assert "8 unchanged" in second
+    assert re.findall(r"^chief-0 \| step \d+ loss \d", first, re.MULTILINE)
+    assert "Run succeeded: chief-0 succeeded." in first
+    assert "9 unchanged" in second
     assert (program / "digits.html").exists()
     assert not list((user.folder / "home").glob("**/clusters/digits-*")), "nothing is left"
