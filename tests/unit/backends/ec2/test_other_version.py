@@ -12,7 +12,7 @@ from tfdeploy.errors import SpecError
 
 READERS: dict[str, Callable[[Any], Any]] = {
     "machines.json": ssh.read,
-    "failures.json": boot.read_failures,
+    "failures/m0.json": boot.read_failures,
 }
 
 

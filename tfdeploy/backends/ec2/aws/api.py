@@ -14,21 +14,8 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ....errors import SpecError
-from ..machine.model import (
-    ACCESS,
-    ARM,
-    DISKS,
-    FILES,
-    IMAGE,
-    LIVE,
-    MACHINE,
-    MASTER,
-    ROLE,
-    X86,
-    InstanceType,
-    MachineState,
-    Subnet,
-)
+from ..machine import model
+from ..machine.model import ARM, LIVE, X86, InstanceType, MachineState, Subnet
 from . import account
 from .errors import AwsFailure, Kind, aws_errors, error_code, kind_of, value_errors
 
@@ -205,21 +192,21 @@ def instance_states(region: str, instance_ids: Sequence[str]) -> dict[str, str]:
 def _instance(item: Mapping[str, Any]) -> MachineState:
     tags = tag_values(item.get("Tags", []))
     return MachineState(
-        machine=tags.get(MACHINE, ""),
+        machine=tags.get(model.MACHINE, ""),
         instance_id=item["InstanceId"],
         state=item["State"]["Name"],
         instance_type=item["InstanceType"],
         image_id=item["ImageId"],
-        is_manager=tags.get(ROLE) == MASTER,
+        is_manager=tags.get(model.ROLE) == model.MASTER,
         subnet_id=item.get("SubnetId", ""),
         public_ip=item.get("PublicIpAddress", ""),
         private_ip=item.get("PrivateIpAddress", ""),
         launched=item["LaunchTime"].timestamp(),
         spot=item.get("InstanceLifecycle") == "spot",
-        image=tags.get(IMAGE, ""),
-        files=tags.get(FILES, ""),
-        disks=tags.get(DISKS, ""),
-        access=tags.get(ACCESS, ""),
+        image=tags.get(model.IMAGE, ""),
+        files=tags.get(model.FILES, ""),
+        disks=tags.get(model.DISKS, ""),
+        access=tags.get(model.ACCESS, ""),
     )
 
 

@@ -1,4 +1,4 @@
-"""Waits until machines have booted, and stores the failures (`failures.json`, in the cluster's folder on this computer).
+"""Waits until machines have booted, and stores the failures (`failures/MACHINE.json`, in the cluster's folder on this computer).
 
 A machine is ready when its engine has the label that the boot script sets last. Its console is read for its host key, and where it is
 late or has ended: only EC2 can report the console. EC2 is asked on behalf of all machines, and no more often than it allows. A refused
@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
 
 import json
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,10 +16,9 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
 from ....agent.system.files import write_whole
-from ....agent.system.locks import locked
 from ....agent.system.polling import wait_until
 from ....errors import BackendError, Unreachable
 from ....paths import make_private, read_json
@@ -237,45 +237,28 @@ def read_failures(cluster: ClusterRef) -> Mapping[str, BootFailure]:
     """Machine to its last failed boot.
 
     Raises:
-        SpecError: the file is damaged, or of another version.
+        SpecError: a file is damaged, or of another version.
     """
-
-    def failures(data: Mapping[str, Any]) -> dict[str, BootFailure]:
-        return {name: BootFailure(**item) for name, item in data.items()}
-
-    try:
-        return read_json(_failures_file(cluster), failures)
-    except FileNotFoundError:
-        return {}
+    files = _failures(cluster).glob("*.json")
+    return {path.stem: read_json(path, lambda data: BootFailure(**data)) for path in files}
 
 
 def _add_failure(cluster: ClusterRef, machine: str, failure: BootFailure) -> None:
     """Store a failed boot."""
     make_private(ssh.folder(cluster))
-    with locked(ssh.folder(cluster)):
-        failures = read_failures(cluster)
-        _write_failures(cluster, {**failures, machine: failure.following(failures.get(machine))})
+    following = failure.following(read_failures(cluster).get(machine))
+    write_whole(_failures(cluster) / f"{machine}.json", json.dumps(asdict(following), indent=1))
 
 
 def _remove_failure(cluster: ClusterRef, machine: str) -> None:
     """Forget the failures of a machine that has become ready."""
-    if machine in read_failures(cluster):
-        with locked(ssh.folder(cluster)):
-            _write_failures(
-                cluster, {name: failure for name, failure in read_failures(cluster).items() if name != machine}
-            )
+    (_failures(cluster) / f"{machine}.json").unlink(missing_ok=True)
 
 
 def forget_failures(cluster: ClusterRef) -> None:
     """Forget all failures; the cluster is destroyed."""
-    _failures_file(cluster).unlink(missing_ok=True)
+    shutil.rmtree(_failures(cluster), ignore_errors=True)
 
 
-def _failures_file(cluster: ClusterRef) -> Path:
-    return ssh.folder(cluster) / "failures.json"
-
-
-def _write_failures(cluster: ClusterRef, failures: Mapping[str, BootFailure]) -> None:
-    write_whole(
-        _failures_file(cluster), json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1)
-    )
+def _failures(cluster: ClusterRef) -> Path:
+    return ssh.folder(cluster) / "failures"
