@@ -18,7 +18,7 @@ LIMITS = {
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6693,
+    "tfdeploy/backends/ec2": 6663,
     "tfdeploy/report": 4270,
     "tfdeploy/cli": 6397,
     "tests": 76736,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48339, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48309, 323
 
 DENSITY = {
     "mean length of a function": 8.6,
