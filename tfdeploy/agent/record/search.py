@@ -109,7 +109,7 @@ class Search:
             data = json.loads(self._path.read_bytes())
             stored = data["tasks"] if data["patterns"] == self.patterns else {}
             tasks = {name: _TaskSearch(name, record.log(run_id, name), state) for name, state in stored.items()}
-            self._tasks = {name: task for name, task in tasks.items() if is_copy or not task.is_ahead()}
+            self._tasks = {name: task for name, task in tasks.items() if not task.is_ahead() or is_copy}
 
     def advance(self, run: RunState, seconds: float = float("inf")) -> Found:
         """Search new lines; what was found until now. Where `seconds` are not enough, the next call continues."""
