@@ -154,7 +154,8 @@ class ArtifactSender:
     def give_up(self, reason: str) -> None:
         """Report that what is not stored cannot be uploaded."""
         artifacts, left_out = self._find()
-        self._end([], [*left_out, *(LeftOut(item.name, item.size, reason) for item in artifacts)])
+        lacking = [item for item, drafts in zip(artifacts, self._wanted(artifacts)) if drafts]
+        self._end(artifacts, [*left_out, *(LeftOut(item.name, item.size, reason) for item in lacking)])
         self._watch.note_sent([*artifacts, *left_out], time.monotonic())
 
     def _end(self, sent: Sequence[Artifact], left_out: List[LeftOut]) -> None:
@@ -182,11 +183,15 @@ class ArtifactSender:
 
     def _send_all(self, artifacts: List[Artifact]) -> List[LeftOut]:
         """Send all files that are wanted; the artifacts that cannot be sent."""
+        return list(filter(None, map(self._failure, artifacts, self._wanted(artifacts))))
+
+    def _wanted(self, artifacts: List[Artifact]) -> "List[Drafts]":
+        """Which files of each artifact the record does not have."""
         if not artifacts:
             return []
         body = {"artifacts": [_listed(artifact, {}) for artifact in artifacts], "at_end": not self._interval}
-        drafts = self._client.json("PUT", self._path, body)["drafts"]
-        return list(filter(None, map(self._failure, artifacts, drafts)))
+        wanted: List[Drafts] = self._client.json("PUT", self._path, body)["drafts"]
+        return wanted
 
     def _failure(self, artifact: Artifact, drafts: "Drafts") -> Optional[LeftOut]:
         """Send an artifact; None if that has not failed."""
