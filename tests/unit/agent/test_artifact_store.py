@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
-from tfdeploy.agent.record.artifact_store import ArtifactStore, Drafts
+from tfdeploy.agent.record.artifact_store import ArtifactStore, Drafts, store_draft
+from tfdeploy.agent.record.restorable import restorable
 from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, MAX_BYTES, MAX_FILES, RUN_LIMIT, LeftOut
 
 RUN = "0123456789ab"
@@ -280,6 +281,33 @@ def test_only_a_newer_checkpoint_replaces_one(
     assert successor.end() == stored
     assert [item.is_complete for item in stored_artifacts(runs / RUN)[0]] == [True] * len(stored)
     assert {name for name in files(runs) if name.endswith(".index")} == {f"{it}.index" for it in stored if it != "k"}
+
+
+@pytest.mark.parametrize("fails", ["first name", "last name", "list"])
+def test_a_controller_that_is_killed_while_it_stores_an_artifact_has_the_former_one_or_this(
+    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """What is restored is whole."""
+    sending.send("model", "export", {"export/saved_model.pb": b"1", "export/variables/v": b"1"})
+    names: list[str] = []
+
+    def killed(*of: Any) -> None:
+        names.append(str(of[-1]))
+        if fails == "list" or len(names) == 1 + (fails == "last name"):
+            raise KeyboardInterrupt
+        store_draft(*of)
+
+    monkeypatch.setattr(artifact_store, "save_artifacts" if fails == "list" else "store_draft", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sending.send("model", "export", {"export/saved_model.pb": b"2", "export/variables/v": b"2"}, version="2")
+    monkeypatch.undo()
+    ArtifactStore(runs)
+    assert (
+        [file.sha256 for file in restorable(runs / RUN)]
+        == [sha(data) for data in files(runs).values()]
+        == 2 * [sha(b"2")]
+    )
+    assert load_manifest(runs / RUN).pending == []
 
 
 def test_an_upload_that_was_cut_short_replaces_nothing(runs: Path, sending: Sending) -> None:

@@ -68,7 +68,7 @@ class ArtifactList:
     """Those that were uploaded last are the last ones."""
     left_out: List[LeftOut] = field(default_factory=list)
     pending: List[ManifestArtifact] = field(default_factory=list)
-    """In a copy: what it does not have yet. Until it has, it stores what that replaces."""
+    """In a copy: what it does not have yet. Until it has, it stores what that replaces. At the controller: what is being stored."""
 
     @property
     def size(self) -> int:

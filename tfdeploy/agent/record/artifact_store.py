@@ -2,8 +2,8 @@
 arrived, and ends the upload.
 
 A file arrives in `runs/ID/artifacts.draft`, where an interrupted upload of its machine continues. Once all files of an artifact are
-whole and have their hashes, they get their names below `runs/ID/artifacts`, and then the list has the artifact. All that is known of an
-upload is in these files.
+whole and have their hashes, the list has the artifact as pending; they get their names below `runs/ID/artifacts`, and then it is listed
+as stored. All that is known of an upload is in these files.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from .artifact_manifest import (
     ManifestFile,
     accepted,
     excess,
+    is_complete,
     load_manifest,
     read_artifact,
     refuse_names,
@@ -100,6 +101,9 @@ class ArtifactStore:
         """`runs` is the folder of the runs."""
         self._runs = runs
         self._lock = threading.Lock()
+        for manifest in runs.glob(f"*/{MANIFEST}"):
+            with suppress(OSError):  # a manifest that cannot be read; a full disk
+                _finish(manifest.parent)
 
     def begin(
         self, run_id: str, machine: str, listed: List[Dict[str, Any]], others: Collection[str] = ()
@@ -165,9 +169,9 @@ class ArtifactStore:
                 return _drafts(folder, machine, [file for file in lacking if file not in arrived]), False
             files = [file if file in arrived else stored[file.identity] for file in artifact.files]
             artifact = accepted(manifest.artifacts, replace(artifact, files=files))
-            for file in arrived.intersection(artifact.files):
-                store_draft(draft_of(folder, file, machine), folder / "artifacts", file.name)
             if artifact.files:
+                save_manifest(folder, replace(manifest, pending=[artifact]))
+                _store_files(folder, artifact)
                 artifacts = [*remaining(manifest.artifacts, artifact), artifact]
                 save_artifacts(folder, manifest, replace(manifest, artifacts=artifacts))
             return {}, not artifact.files
@@ -208,6 +212,26 @@ class ArtifactStore:
                     excess_bytes -= size
                     removed.append(folder.name)
             return removed
+
+
+def _store_files(run_folder: Path, artifact: ManifestArtifact) -> None:
+    """Give the files of an artifact that have arrived their names."""
+    for file in artifact.files:
+        draft = draft_of(run_folder, file, artifact.machine)
+        if size_of(draft) == file.size:
+            store_draft(draft, run_folder / "artifacts", file.name)
+
+
+def _finish(run_folder: Path) -> None:
+    """Store what the controller was about to store when it was killed."""
+    manifest = load_manifest(run_folder)
+    artifacts, folder = manifest.artifacts, run_folder / "artifacts"
+    for item in manifest.pending:
+        _store_files(run_folder, item)
+        if is_complete(run_folder, item) and all(sha256_of(folder / it.name) == it.sha256 for it in item.files):
+            artifacts = [*remaining(artifacts, item), item]
+    if manifest.pending:
+        save_artifacts(run_folder, manifest, replace(manifest, artifacts=artifacts, pending=[]))
 
 
 def _stored(manifest: ArtifactList) -> Dict[Tuple[str, int, str], ManifestFile]:
