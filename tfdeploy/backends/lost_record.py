@@ -5,6 +5,7 @@ The copy also has what launchers could not report, where they were stopped becau
 
 import json
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 
 from ..agent.control import reconcile
@@ -97,12 +98,13 @@ def add_left(cluster: ClusterRef, hostname: str, folder: Path) -> None:
 
 
 def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None:
-    """Add the pieces that a launcher has; one that differs from the output that is stored is stored apart."""
+    """Add the pieces that a launcher has; those that differ from the output that is stored are stored apart, and from each other."""
     source.cut_tails()
     for first, size in source.sizes().items():
         data = source.read(first, size)
-        if record.log(run_id, hostname).store(first, first, data) == DIFFERS:
-            record.log_apart(run_id, hostname, "left").store(first, first, data)
+        names = chain([hostname], (f"{hostname}-left{number or ''}" for number in count()))
+        while record.log(run_id, next(names)).store(first, first, data) == DIFFERS:
+            pass
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

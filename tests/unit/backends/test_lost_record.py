@@ -24,7 +24,7 @@ from tfdeploy.errors import BackendError
 
 CLUSTER = cluster_ref()
 SECONDS = 5.0
-LOGS = ["worker-0", "worker-0-left"]
+LOGS = ["worker-0", "worker-0-left", "worker-0-left1"]
 
 
 @pytest.fixture
@@ -126,10 +126,15 @@ def test_what_a_stopped_launcher_has_stored_is_in_the_copy(
 
 
 def test_output_that_differs_is_stored_apart_and_a_stranger_adds_nothing(copy: Record, tmp_path: Path) -> None:
-    left(tmp_path / "left", 2, None, b"another\n")
-    lost_record.add_left(CLUSTER, "worker-0", tmp_path / "left")
-    lost_record.add_left(CLUSTER, "worker-9", tmp_path / "left")
+    for text in (b"another", b"a third"):
+        left(tmp_path / text.decode(), 2, None, text + b"\n")
+        lost_record.add_left(CLUSTER, "worker-0", tmp_path / text.decode())
+    lost_record.add_left(CLUSTER, "worker-9", tmp_path / "another")
     record = RecordCopy(CLUSTER).record
     lines = {name: [line.text for line in Reader(record.log(SPEC.id, name)).more()] for name in LOGS}
-    assert lines == {"worker-0": ["step 1"], "worker-0-left": ["another", "step 2"]}
+    assert lines == {
+        "worker-0": ["step 1"],
+        "worker-0-left": ["another", "step 2"],
+        "worker-0-left1": ["a third", "step 2"],
+    }
     assert record.hostnames(current(record)) == LOGS
