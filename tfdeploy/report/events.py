@@ -132,6 +132,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.LAUNCHER_PROBLEM: ("tries again", event.reason),
         events.OUTPUT_DROPPED: (f"{event.count} bytes of its output were dropped", "its disk was full"),
         events.OUTPUT_APART: ("its former launcher has sent other output", "it is stored apart"),
+        events.OUTPUT_LIMIT: ("the beginning of its output is deleted", "the newest 1 GiB is stored"),
         events.PATTERN_SLOW: (f"some lines were not searched for the metric {event.state}", event.reason),
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),

@@ -11,9 +11,10 @@ from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.launcher import Launcher
-from tfdeploy.agent.model.events import OUTPUT_APART
+from tfdeploy.agent.model.events import OUTPUT_APART, OUTPUT_LIMIT
 from tfdeploy.agent.model.settings import TaskSettings
 from tfdeploy.agent.model.sync import PREPARE, LauncherReport
+from tfdeploy.agent.record import output
 from tfdeploy.agent.record.output import DIFFERS, Log, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
 from tfdeploy.agent.wire.rpc import CallError, CallObsolete, task_token
@@ -224,6 +225,18 @@ def test_output_of_a_launcher_that_was_replaced_is_stored_apart_and_is_an_event(
     assert record.log(RUN_ID, "worker-0-aaaaaaaa").path(0).read_bytes() == 2 * LINE
     kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
     assert kinds.count(OUTPUT_APART) == 8
+
+
+def test_that_the_beginning_of_output_is_deleted_is_an_event_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MAX_PIECES", 1)
+    served.controller.submit_run(plan(workers=2).run)
+    with served.client(OWN) as client:
+        for first in range(0, 3 * len(LINE), len(LINE)):
+            client.call("PUT", f"/log/{RUN_ID}/worker-0/own/{first}/{first}/{'0' * 32}", LINE)
+    kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
+    assert kinds.count(OUTPUT_LIMIT) == 1
 
 
 def test_output_of_a_launcher_that_was_replaced_is_an_event_once_it_is_stored(

@@ -115,6 +115,7 @@ def faulty() -> World:
             Event(kinds.LAUNCHER_PROBLEM, task="worker-0", reason="cannot store its output: No space left on device"),
             Event(kinds.OUTPUT_DROPPED, task="worker-0", count=4_096),
             Event(kinds.OUTPUT_APART, task="worker-0"),
+            Event(kinds.OUTPUT_LIMIT, task="worker-0"),
             Event(kinds.RECORD_DELAYED, delay=12.4, reason="No space left on device", count=3),
             Event(kinds.RECORD_NOT_STORED, reason="PUT mnist-id/record/current.json: 404 NoSuchBucket"),
             Event(kinds.RECORD_STORED),

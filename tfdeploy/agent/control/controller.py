@@ -407,7 +407,11 @@ class Controller:
         if kind == "own" and task is not None and instance in task.fenced:
             return DIFFERS
         if kind == "own":
-            return log.store(first, at, data)
+            has_all = log.path(0).exists()
+            end = log.store(first, at, data)
+            if has_all and not log.path(0).exists():
+                self.note(run_id, [Event(events.OUTPUT_LIMIT, task=hostname)])
+            return end
         log = self._record.log_apart(run_id, hostname, instance)
         was_empty = not log.pieces()
         try:

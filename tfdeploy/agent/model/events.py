@@ -23,6 +23,7 @@ PROCESSES_KILLED, MODELS_NOT_STORED = "processes_killed", "models_not_stored"
 RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
 RECORD_NOT_STORED, RECORD_STORED = "record_not_stored", "record_stored"
 LAUNCHER_PROBLEM, OUTPUT_DROPPED, OUTPUT_APART = "launcher_problem", "output_dropped", "output_apart"
+OUTPUT_LIMIT = "output_limit"
 PATTERN_SLOW, PATTERN_DISABLED = "pattern_slow", "pattern_disabled"
 UNTIL_DISABLED, UNTIL_NO_NUMBER = "until_disabled", "until_no_number"
 ARTIFACTS_BEGUN, ARTIFACTS_STORED, ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_REMOVED = (
