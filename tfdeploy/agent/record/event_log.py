@@ -3,12 +3,9 @@
 import json
 import os
 from pathlib import Path
-from typing import IO, List, Optional, Sequence, Tuple
+from typing import IO, List, Optional, Sequence
 
 from ..model.events import RECORD_DAMAGED, Event
-
-_BLOCK = 64 * 1024
-"""How many bytes from the end the search for the last events begins."""
 
 
 def append(path: Path, events: Sequence[Event]) -> None:
@@ -38,27 +35,15 @@ def _write(file: IO[bytes], data: bytes) -> None:
 def read(path: Path, last: int = 0) -> List[Event]:
     """The events, oldest first; only the `last` ones where that is given. One more states how many lines could not be read."""
     try:
-        content = _tail(path, last)
+        lines = [line for line in path.read_bytes().split(b"\n")[:-1] if line]
     except FileNotFoundError:
         return []
-    events, damaged = parse(content)
-    events = events[-last:]
+    parsed = [_parse_line(line) for line in lines[-last:]]
+    events = [event for event in parsed if event is not None]
+    damaged = len(parsed) - len(events)
     if damaged:
         events.append(Event(RECORD_DAMAGED, events[-1].at if events else 0.0, count=damaged, reason=path.name))
     return events
-
-
-def parse(content: bytes) -> Tuple[List[Event], int]:
-    """The events of whole lines, and how many lines are none."""
-    events: List[Event] = []
-    damaged = 0
-    for line in filter(None, content.split(b"\n")[:-1]):
-        event = _parse_line(line)
-        if event is None:
-            damaged += 1
-        else:
-            events.append(event)
-    return events, damaged
 
 
 def _parse_line(line: bytes) -> Optional[Event]:
@@ -75,19 +60,3 @@ def _check(event: Event) -> None:
     """Raise where a field that every reader needs has another type."""
     float(event.at)
     "".join([event.kind, event.task, event.reason, event.state, event.machine, *event.tasks])
-
-
-def _tail(path: Path, last: int) -> bytes:
-    """The end of the file, from the beginning of a line, with at least the `last` lines; all of it for 0."""
-    with path.open("rb") as file:
-        end, size = file.seek(0, os.SEEK_END), _BLOCK
-        while True:
-            begin = max(0, end - size) if last else 0
-            file.seek(begin)
-            content = file.read(end - begin)
-            if not begin:
-                return content
-            _, newline, rest = content.partition(b"\n")
-            if newline and rest.count(b"\n") >= last:
-                return rest
-            size *= 4

@@ -12,11 +12,7 @@ _PIECE = 1024 * 1024
 
 def sha256_of(path: Path, size: float = float("inf")) -> str:
     """The SHA-256 of a file's content, or of its first `size` bytes, as hexadecimal digits."""
-    return digest_of(path, hashlib.sha256(), size)
-
-
-def digest_of(path: Path, digest: "hashlib._Hash", size: float = float("inf")) -> str:
-    """The same with another hash, which is new. It reads the file in pieces."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(int(min(_PIECE, size))):
             digest.update(data)
@@ -24,14 +20,11 @@ def digest_of(path: Path, digest: "hashlib._Hash", size: float = float("inf")) -
     return digest.hexdigest()
 
 
-def write_whole(
-    path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False, sync_name: bool = True
-) -> None:
+def write_whole(path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False) -> None:
     """Replace a file in one step, so that a reader sees either the old content or the new, never a part.
 
     The folder is created where it is missing. `mode` is the file's mode from its creation on; None leaves it to the umask. With
-    `sync` the content is on the disk before the file gets its name, and with `sync_name` the name is before the call returns: without
-    that a crash of the machine leaves the old content or the new.
+    `sync` the content is on the disk before the file gets its name, and the name before the call returns.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.draft")
@@ -46,7 +39,7 @@ def write_whole(
                 file.flush()
                 os.fsync(file.fileno())
         draft.replace(path)
-        if sync and sync_name:
+        if sync:
             _sync_folder(path.parent)
     except BaseException as error:
         draft.unlink(missing_ok=True)
