@@ -13,8 +13,8 @@ LIMITS = {
     "tfdeploy/program": 1709,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
-    "tfdeploy/agent": 11423,
-    "tfdeploy/backends": 3425,
+    "tfdeploy/agent": 11419,
+    "tfdeploy/backends": 3426,
     "tfdeploy/backends/local": 1719,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48309, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48306, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

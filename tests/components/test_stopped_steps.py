@@ -92,7 +92,7 @@ def test_the_run_is_said_to_make_no_steps_until_it_continues(cluster: Standing) 
     assert "no step for" in said("events")
 
     os.kill(sender, signal.SIGCONT)
-    until(lambda: seen()[-1:] == [STEPS_CONTINUED], "the steps continue", seen=seen)
+    until(lambda: seen()[-1:] == [STEPS_CONTINUED], "the steps continued", seen=seen)
     assert not [verb for verb in ("status", "explain") if "no task had made a step" in said(verb)]
     stop_until_noticed()
 

@@ -103,8 +103,7 @@ def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None
     for first, size in source.sizes().items():
         data = source.read(first, size)
         names = chain([hostname], (f"{hostname}-left{number or ''}" for number in count()))
-        while record.log(run_id, next(names)).store(first, first, data) == DIFFERS:
-            pass
+        next(name for name in names if record.log(run_id, name).store(first, first, data) != DIFFERS)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:

@@ -109,7 +109,6 @@ def describe(event: Event) -> tuple[str, str]:
     words = {
         events.RECORD_RESTORED: ("record restored", f"its copy is {text_of_seconds(event.delay)} old"),
         events.STEPS_STOPPED: (f"no step for {text_of_seconds(event.delay)}", ""),
-        events.STEPS_CONTINUED: ("steps continue", ""),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),

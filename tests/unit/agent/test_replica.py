@@ -86,20 +86,6 @@ def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
     assert update(tmp_path, original, files) == []
 
 
-def test_a_copy_with_another_hash_is_read_again(tmp_path: Path) -> None:
-    name = "runs/r/events.jsonl"
-    original = Original()
-    original.files = {name: b"hello"}
-    (tmp_path / "runs/r").mkdir(parents=True)
-    (tmp_path / name).write_bytes(b"XXXXX")
-    listed = RecordFile(name, 5, hashlib.sha256(b"hello").hexdigest())
-    assert update(tmp_path, original, [listed]) == []
-    assert (tmp_path / name).read_bytes() == b"hello"
-    original.files = {name: b"other"}
-    (tmp_path / name).write_bytes(b"XXXXX")
-    assert update(tmp_path, original, [listed]) == [name], "foreign bytes are refused"
-
-
 def test_what_has_arrived_of_a_checkpoint_that_was_replaced_meanwhile_does_not_pile_up(tmp_path: Path) -> None:
     """A copy that is slower than the checkpoints are written has one of them in part, and none when it has the newest."""
     drafts = tmp_path / "runs/r" / DRAFT_FOLDER

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,32 +73,16 @@ def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent)
     assert (sent.told["part"], PART) == (record_files.PART, record_files.PART)
 
 
-def folder_in_its_place(record: Record, path: str) -> None:
-    (record.folder / path).mkdir(parents=True)
-
-
-def link_in_its_place(record: Record, path: str) -> None:
-    (record.folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (record.folder / path).symlink_to("/etc/hostname")
-
-
-def garbage_in_its_place(record: Record, path: str) -> None:
-    (record.folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (record.folder / path).write_bytes(b"\xff\xfe{")
-
-
-@pytest.mark.parametrize("make", [folder_in_its_place, link_in_its_place, garbage_in_its_place])
-@pytest.mark.parametrize(
-    "path", ["runs/r/logs/run_state.json", "runs/r/run_state.json", "runs/current", "runs/r/logs/x/record_id"]
-)
-def test_what_has_the_name_of_a_state_stops_no_upload(
-    record: Record, sent: Sent, make: Callable[[Record, str], None], path: str
-) -> None:
-    make(record, path)
+def test_what_has_the_name_of_a_state_stops_no_upload(record: Record, sent: Sent) -> None:
+    states = {name: record.folder / "runs" / name / "run_state.json" for name in ("folder", "link", "garbage")}
+    for path in states.values():
+        path.parent.mkdir()
+    states["folder"].mkdir()
+    states["link"].symlink_to("/etc/hostname")
+    states["garbage"].write_bytes(b"\xff\xfe{")
     assert RecordUpload(record.folder, sent.put).upload()
     files = consistent(sent.objects)["files"]
-    assert path not in files
-    assert {"current", "record_id", f"runs/{RUN.id}/run_state.json"} < files.keys()
+    assert [name for name in files if name.endswith("run_state.json")] == [f"runs/{RUN.id}/run_state.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 50, b"{", b"\xff"])
@@ -110,22 +94,10 @@ def test_of_a_damaged_state_the_second_file_is_uploaded(record: Record, sent: Se
     assert json.loads(told["files"][f"runs/{RUN.id}/run_state.json"][2])["spec"]["id"] == RUN.id
 
 
-def test_only_what_has_changed_is_sent_again(record: Record, sent: Sent) -> None:
-    brought = RecordUpload(record.folder, sent.put)
-    assert brought.upload()
-    sent.news()
-    record.touch()
-    assert brought.upload()
-    assert sent.news() == []
-    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
-    assert brought.upload()
-    assert sent.news() == [f"runs/{RUN.id}/events.jsonl", LIST]
-    consistent(sent.objects)
-
-
 def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     brought = RecordUpload(record.folder, sent.put)
     assert brought.upload()
+    sent.news()
     read: list[str] = []
     original = read_whole
 
@@ -141,6 +113,11 @@ def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monke
     monkeypatch.setattr(Path, "open", opened)
     assert brought.upload()
     assert sorted(read) == ["current", "format", "record_id", "run_state.json"]
+    assert sent.news() == []
+    monkeypatch.undo()
+    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
+    assert brought.upload()
+    assert sent.news() == [f"runs/{RUN.id}/events.jsonl", LIST]
 
 
 def test_a_file_that_goes_is_listed_no_more(record: Record, sent: Sent) -> None:
@@ -195,12 +172,8 @@ def test_a_folder_that_s3_refuses_does_not_keep_the_others_back(record: Record, 
         with pytest.raises(PutError):
             brought.upload()
     files = consistent(sent.objects)["files"]
-    assert [number for number in range(5) if f"runs/{RUN.id}/logs/worker-{number}/0.log" in files] == [
-        1,
-        2,
-        3,
-        4,
-    ]
+    assert f"runs/{RUN.id}/logs/worker-0/0.log" not in files
+    assert all(f"runs/{RUN.id}/logs/worker-{number}/0.log" in files for number in range(1, 5))
 
 
 def test_a_long_upload_goes_on_where_it_ended_and_lists_what_is_whole(
@@ -239,16 +212,6 @@ def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, se
         assert brought.upload()
         assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
     assert sent.news() == [f"{name}@2", LIST, f"{name}@2", f"{name}@3", LIST]
-
-
-def test_a_file_that_was_cut_or_written_anew_is_sent_from_its_start(record: Record, sent: Sent) -> None:
-    path = record.folder / "runs" / RUN.id / "logs" / "worker-0" / "0.log"
-    brought = RecordUpload(record.folder, sent.put)
-    for content in (b"step 1\nstep 2\n", b"st", b"other", b"other and more"):
-        path.write_bytes(content)
-        assert brought.upload()
-        name = path.relative_to(record.folder).as_posix()
-        assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
 
 
 def test_a_controller_that_has_no_run_yet_has_a_record_too(tmp_path: Path, sent: Sent) -> None:
