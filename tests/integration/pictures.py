@@ -1,13 +1,10 @@
 """The pictures of README and docs, from a real run: `make pictures` trains MNIST in a terminal and writes docs/pictures."""
 
-import html
 import json
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
-import zlib
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -29,17 +26,11 @@ UP_SIZE, STATUS_SIZE = (60, 152), (24, 100)
 """Rows and columns of the terminals."""
 
 PAGE_SIZE = (1100, 860)
-_TEXT_KEY = b"Description"
-"""Under this name a picture of a page has the page's headings and columns."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MOVEMENT = re.compile(r"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b\]\S*?(?:\x07|\x1b\\)|\r")
 _UP = re.compile(r"\x1b\[\d+A")
 _FONT_FACE = re.compile(r"    @font-face .*?\}\}\n", re.DOTALL)
-_HEADING = re.compile(r'<(?:h2|h3|th scope="col")[^>]*>(.*?)</(?:h2|h3|th)>', re.DOTALL)
-_NUMBER = re.compile(r"\d[\d.:]*")
-_TAG = re.compile(r"<[^>]+>")
-_SVG_TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
 
 
 def mnist_project(folder: Path, *flags: str, stack: str = "test") -> Project:
@@ -64,50 +55,11 @@ def terminal_svg(text: str, columns: int, title: str) -> str:
     return console.export_svg(title=title, code_format=code, unique_id=title.replace(" ", "-"))
 
 
-def svg_lines(path: Path) -> list[str]:
-    """The lines of the terminal in an SVG."""
-    lines: dict[float, str] = {}
-    for x, y, text in _SVG_TEXT.findall(path.read_text()):
-        column = round(float(x) / 12.2)
-        line = lines.get(float(y), "").ljust(column)
-        lines[float(y)] = line[:column] + html.unescape(text).replace("\xa0", " ")
-    return [lines[y].rstrip() for y in sorted(lines)]
-
-
 def frames(said: str) -> Iterator[str]:
     """Each state of Pulumi's table while it updates, with colours."""
     for frame in _UP.split(said.partition("Updating (")[2]):
         table = _MOVEMENT.sub("", frame).partition("Diagnostics:")[0]
         yield "\n".join(line.rstrip() for line in table.splitlines() if line.strip() and "…" not in line)
-
-
-def shape(lines: list[str]) -> list[str]:
-    """Lines without numbers, times, the name of the machine and the width of columns: the same for two runs of one program."""
-    text = "\n".join(" ".join(_NUMBER.sub("0", line).split()) for line in lines)
-    machine = re.search(r"^MACHINE .*\n(\S+)", text, re.MULTILINE)
-    name = re.escape(machine[1]) if machine else "HOST"
-    text = re.sub(r"\b0 (?:second|minute|hour)s? ago", "0 ago", re.sub(rf"(?<!\S){name}(?!\S)", "HOST", text))
-    return [line for line in text.splitlines() if line]
-
-
-def shape_of_status(lines: list[str]) -> list[str]:
-    """The shape of `tfdeploy status`, without what depends on the age of the tasks: how much of the command has room."""
-    return [re.sub(r"python trai(?:n\.py|…)| 0 ago$", "", line) for line in without_places(shape(lines))]
-
-
-def without_places(lines: list[str]) -> list[str]:
-    """Lines of `shape` without the id of the run, the curve, and the folder of its artifacts, which terminals wrap."""
-    text = re.sub(r"^run \S+, took \S+$", "run", "\n".join(lines), flags=re.MULTILINE)
-    text = re.sub(r"^in\b.*?(?=^Run )", "in\n", text, flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r" [▁-█]+$|(?<=0) [KM]iB", "", text, flags=re.MULTILINE).splitlines()
-
-
-def end_of_update(lines: list[str]) -> list[str]:
-    """The shape of the end of an update: tables, result and outputs. A log has the times of tasks, a terminal their ages."""
-    last = [place for place, line in enumerate(lines) if line.startswith("    MACHINE")][-1]
-    found = without_places(shape([line.strip() for line in lines[last:]]))
-    different = re.compile(r"(?<=^Duration:) .*| 0 ago$| 0-0-0 0Z$")  # from a minute on a duration has two numbers
-    return [different.sub("", line) for line in found]
 
 
 def update_text(said: str) -> str:
@@ -136,33 +88,13 @@ def status_text(project: Project) -> str:
     return f"$ tfdeploy status\n{_MOVEMENT.sub('', terminal.said).rstrip()}\n"
 
 
-def page_words(page: Path) -> list[str]:
-    """The headings of a page of `tfdeploy report`, and of the columns of its tables, without numbers."""
-    found = [html.unescape(_TAG.sub("", text)) for text in _HEADING.findall(page.read_text())]
-    return [" ".join(_NUMBER.sub("0", text).split()) for text in found]
-
-
 def take_pages(page: Path) -> None:
     """Take the pictures of the top of a page of `tfdeploy report`."""
     with browser() as chromium:
         for dark, path in PAGES.items():
             tab = chromium.open(page.as_uri(), PAGE_SIZE[0], dark, PAGE_SIZE[1])
-            path.write_bytes(described(tab.shot(PAGE_SIZE), " | ".join(page_words(page))))
+            path.write_bytes(tab.shot(PAGE_SIZE))
             tab.close()
-
-
-def described(png: bytes, text: str) -> bytes:
-    """A PNG with a description after its header."""
-    content = b"tEXt" + _TEXT_KEY + b"\0" + text.encode("latin-1", "replace")
-    chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
-    return png[:33] + chunk + png[33:]
-
-
-def description(path: Path) -> list[str]:
-    """The headings and columns in a picture of a page."""
-    png = path.read_bytes()
-    (length,) = struct.unpack(">I", png[33:37])
-    return png[41 : 41 + length].removeprefix(_TEXT_KEY + b"\0").decode("latin-1").split(" | ")
 
 
 def report_page(project: Project) -> Path:

@@ -214,12 +214,3 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
     assert after.spec.id != before.spec.id
     assert after.spec.content_id == before.spec.content_id
     project.destroy()
-
-
-def test_nothing_of_the_programs_own_environment_reaches_the_tasks(project: Project) -> None:
-    project.write(JOB.replace('wait="0"', 'wait="5m"').replace("ps=1, ", ""), "import os\nprint(sorted(os.environ))")
-    project.up(env={"AWS_SECRET_ACCESS_KEY": "x"})
-    names = project.outputs()["logs"]["worker-0"][0]
-    assert "PULUMI" not in names
-    assert "AWS" not in names
-    project.destroy()

@@ -10,13 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration import pictures
 from tests.integration.conftest import Call, Project
 from tests.integration.pictures import mnist_project
 from tests.waiting import PATIENCE, until
-from tfdeploy.agent.record.progress import Progress
-from tfdeploy.report.live_display import WATCH_COMMAND
-from tfdeploy.report.progress import progress_text
 
 
 def last_step(project: Project) -> int:
@@ -50,26 +46,6 @@ def test_the_last_24_lines_have_the_tables_the_accuracy_and_how_to_look_further(
     assert "    More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report`." in end
     assert f"    accuracy: {project.outputs()['accuracy']:g}" in end
     assert "    logs    : [" in end
-
-
-def test_the_pictures_show_what_people_see(trained: tuple[Project, Call]) -> None:
-    """`make pictures` takes them again."""
-    project, first = trained
-    update = pictures.svg_lines(pictures.UP)
-    assert pictures.end_of_update(update) == pictures.end_of_update(first.output.splitlines())
-    rows = re.findall(r"^ \+ .*?([a-z][\w-]+:\S+) +(mnist\S*) ", "\n".join(update), re.MULTILINE)
-    assert {(kind, name.replace("-dev", "-test")) for kind, name in rows} == first.created()
-    progress = f"running  {progress_text(Progress(700.0, 1000.0, 0.1, 100.0))}"
-    told = re.findall(r"mnist-worker-\d .* (running  .*\d)", "\n".join(update))
-    assert pictures.shape(told) == pictures.shape([progress] * 2)
-    assert f"more: {WATCH_COMMAND}" in "\n".join(update)
-    status = pictures.terminal_svg(pictures.status_text(project), pictures.STATUS_SIZE[1], "tfdeploy status")
-    (today := project.folder / "status.svg").write_text(status)
-    assert pictures.shape_of_status(pictures.svg_lines(pictures.STATUS)) == pictures.shape_of_status(
-        pictures.svg_lines(today)
-    )
-    words = pictures.page_words(pictures.report_page(project))
-    assert [pictures.description(path) for path in pictures.PAGES.values()] == [words, words]
 
 
 def test_the_accuracy_is_a_stack_output(trained: tuple[Project, Call]) -> None:
