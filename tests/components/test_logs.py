@@ -4,8 +4,6 @@ import sys
 
 from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.record import Record
 
 PRINTS = """
 import os, sys
@@ -36,31 +34,10 @@ for number in range(300):
     os.write(1 + number % 2, b"%d\\n" % number)
 """
 
-HARD_CASES = {
-    "empty lines": b"\n\n\nlast\n\n",
-    "a line of 70 KiB": b"x" * 70 * 1024 + b"\nshort\n",
-    "nine characters": b"123456789\n" * 2_000,
-    "carriage returns": b"step 1\rstep 2\rstep 3\ndone\r\n",
-    "invalid UTF-8": b"\xff\xfe\x00caf\xe9\n\xc3\n\xa9 cut in two\n",
-    "no newline at the end": b"one\ntwo",
-    "nothing but a newline": b"\n",
-    "nothing": b"",
-    "all bytes": bytes(range(256)) * 300,
-}
-
 
 def flood() -> bytes:
     """What `FLOODS` prints."""
     return b"".join(b"%08d" % number + b" loss 0.123456" * (number % 5) + b"\n" for number in range(30_000))
-
-
-def test_the_record_has_every_byte(cluster: Standing) -> None:
-    cluster.up(PRINTS.format(contents=[*HARD_CASES.values()]), workers=len(HARD_CASES))
-    cluster.until_state("succeeded")
-    outputs = [cluster.output(f"worker-{index}") for index in range(len(HARD_CASES))]
-    wrong = [case for case, output in zip(HARD_CASES, outputs, strict=True) if output != HARD_CASES[case]]
-    assert wrong == []
-    assert cluster.output("worker-0", "stderr") == b""
 
 
 def test_ten_thousand_lines_a_second_lose_nothing(cluster: Standing) -> None:
@@ -113,19 +90,6 @@ def test_what_all_attempts_printed_stays_and_no_line_joins_two(cluster: Standing
     seen = cluster.until_state("succeeded")
     assert cluster.output("worker-0") == b"torn 1torn 2torn 3"
     assert seen.logs["worker-0"] == ["torn 1", "torn 2", "torn 3"]
-
-
-def test_logs_can_be_read_after_the_cluster_was_cleared(cluster: Standing) -> None:
-    cluster.up("import sys\nprint('to stay')\nprint('this too', file=sys.stderr)", workers=1)
-    run = cluster.until_state("succeeded").run
-    said = cluster.clear()
-    assert said.startswith("the record and the checkpoints are stored in /")
-    record = Record(cluster.kept(said) / "record")
-    job = record.current()
-    assert job is not None
-    assert job.spec.id == run
-    assert sorted(line.text for line in record.log(run, "worker-0").tail(10)) == ["this too", "to stay"]
-    assert record.log(run, "worker-0").printed(STDOUT) == b"to stay\n"
 
 
 def test_metrics_are_never_those_of_an_earlier_run(cluster: Standing) -> None:

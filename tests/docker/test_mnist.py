@@ -62,20 +62,6 @@ def test_mnist_trains_in_three_containers_and_tensorboard_shows_its_curves(
 
 
 @pytest.mark.full
-def test_mnist_trains_on_the_machines_own_network(project: DockerProject, tensorflow_volume: str) -> None:
-    project.write(trains(200, tensorflow_volume) + ', container={"network": "host"}')
-    project.up()
-    outputs = project.outputs()
-    assert outputs["state"] == "succeeded"
-    assert outputs["metrics"]["accuracy"] > 0.8
-    for options in ((), ("--refresh",)):
-        again = project.up(*options)
-        assert again.steps().keys() == {"unchanged"}
-        assert again.other_outputs() == set(), "no output changes once the run is over"
-    project.destroy()
-
-
-@pytest.mark.full
 def test_an_image_without_tensorboard_says_so_and_the_job_does_not_fail(project: DockerProject) -> None:
     project.write('command=["python", "-c", "print(1)"], workers=1, tensorboard=True')
     project.up()
