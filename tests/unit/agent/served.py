@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher
+from tests.waiting import PATIENCE
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import Server
 from tfdeploy.agent.record.record import Record
@@ -34,7 +35,7 @@ class Served:
 
     def raw(self, head: str, body: bytes = b"") -> bytes:
         """What the server sends after these bytes, until it closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
             connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
             received = b""
             while part := connection.recv(4096):

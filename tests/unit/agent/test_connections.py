@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, served
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tfdeploy.agent.control import controller_server
 from tfdeploy.agent.wire.rpc import TOKEN_HEADER, task_token
 
@@ -25,8 +25,8 @@ def test_a_caller_without_a_token_may_be_silent_for_a_moment(
     monkeypatch.setattr(controller_server._Handler, "timeout", 0.5)
     served = Served(tmp_path)
     with (
-        closing(socket.create_connection(("127.0.0.1", served.port), 5)) as connection,
-        closing(socket.create_connection(("127.0.0.1", served.port), 5)) as trusted,
+        closing(socket.create_connection(("127.0.0.1", served.port), PATIENCE)) as connection,
+        closing(socket.create_connection(("127.0.0.1", served.port), PATIENCE)) as trusted,
     ):
         trusted.sendall(TRUSTED)
         assert b"200" in trusted.recv(1000)

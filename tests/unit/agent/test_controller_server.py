@@ -17,6 +17,7 @@ import pytest
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
+from tests.waiting import PATIENCE
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
 from tfdeploy.agent.model import events
@@ -54,7 +55,7 @@ def test_a_response_has_a_limit(served: Served, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
-    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=5)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)) as connection:
         connection.putrequest("PUT", "/run")
         connection.putheader("Content-Length", str(300 * 1024 * 1024))
         connection.endheaders()
@@ -89,7 +90,7 @@ def test_a_body_that_was_cut_off_is_not_taken(served: Served, monkeypatch: pytes
     stops: list[bool] = []
     monkeypatch.setattr(served.controller, "stop", lambda *_: stops.append(True))
     for length, taken in ((3, []), (2, [True])):
-        with socket.create_connection(("127.0.0.1", served.port), 5) as connection:
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as connection:
             head = f"POST /stop HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\nContent-Length: {length}\r\n\r\n"
             connection.sendall(f"{head}{{}}".encode())
             connection.shutdown(socket.SHUT_WR)
@@ -109,15 +110,15 @@ def test_a_report_whose_launcher_has_hung_up_is_ignored(served: Served, monkeypa
     """A controller that was suspended finds reports that were sent long before."""
     server, caller, continued, done = served.server, served.server.caller, threading.Event(), threading.Event()
     seen: list[str] = []
-    monkeypatch.setattr(server, "caller", lambda shown: caller(shown) if continued.wait(10) else None)
+    monkeypatch.setattr(server, "caller", lambda shown: caller(shown) if continued.wait(PATIENCE) else None)
     monkeypatch.setattr(server, "shutdown_request", lambda _: done.set())
     monkeypatch.setattr(served.controller, "sync_json", lambda report: seen.append(report.hostname))
     body = json.dumps(REPORT)
-    with socket.create_connection(("127.0.0.1", served.port), 5) as connection:
+    with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as connection:
         head = f"POST /sync HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(f"{head}{body}".encode())
     continued.set()
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     assert seen == []
     with served.client() as client:
         client.json("POST", "/sync", REPORT)
