@@ -15,15 +15,6 @@ from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.parser import command_parser, top_parser
 
 README = ROOT / "README.md"
-START = ROOT / "docs" / "get-started.md"
-RUN_BY = {
-    README: "tests/setup/test_wheel.py::test_readmes_quick_start_works_as_it_is_typed",
-    START: "tests/integration/test_get_started.py::test_every_command_of_the_page_runs",
-}
-"""The tests that run every command of a page, and compare the output that it shows."""
-
-NOT_RUN = {"source tools/activate", "make setup"}
-"""What these tests have done already when they begin."""
 
 
 def problems(command: str) -> Iterator[str]:
@@ -58,14 +49,6 @@ def test_the_commands_in_its_sentences_exist(page: Path) -> None:
 def test_pages_install_the_present_version() -> None:
     text = "\n".join(page.read_text() for page in pages())
     assert {*re.findall(r"install resource tfdeploy (\S+)", text)} == {version("pulumi-tfdeploy")}
-
-
-@pytest.mark.parametrize("page", RUN_BY, ids=lambda page: page.name)
-def test_the_test_that_runs_the_commands_of_a_page_exists(page: Path) -> None:
-    file, _, name = RUN_BY[page].partition("::")
-    tree = ast.parse((ROOT / file).read_text())
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assert set(commands(page)) - NOT_RUN
 
 
 @pytest.mark.parametrize(("language", "read"), [("python", ast.parse), ("yaml", yaml.safe_load), ("json", json.loads)])

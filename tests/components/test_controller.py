@@ -66,17 +66,6 @@ def until_more(cluster: Standing) -> None:
     until(lambda: len(cluster.output("worker-0")) > known, "more output")
 
 
-def test_a_killed_controller_comes_back_and_nothing_starts_again(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("worker-0", "ps-0")
-    cluster.kill("controller")
-    cluster.until_running("worker-0")
-    until(lambda: BACKEND.runner.run_is_current(cluster.run_props()), "the controller is back")
-    cluster.open("worker-0")
-    cluster.until_state("succeeded")
-    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
-
-
 def test_a_controller_that_somebody_ended_comes_back_too(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")

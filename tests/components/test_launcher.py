@@ -102,19 +102,6 @@ def test_a_launcher_outlives_another_program_at_its_controllers_address(tmp_path
         assert len(starts(tmp_path)) == 1
 
 
-def test_a_program_without_lease_is_left_alone(tmp_path: Path) -> None:
-    with launching(tmp_path, waits(tmp_path)) as task:
-        task.start()
-        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
-        task.controller.is_silent = True
-        (tmp_path / "gate").touch()
-        until((task.folder / "exit.json").exists, "the end by itself")
-        task.controller.is_silent = False
-        report = task.until_report(lambda report: report.exit, "the end")
-        assert report.exit is not None
-        assert (report.exit.code, report.exit.cause) == (0, "")
-
-
 def test_a_program_that_was_started_again_without_the_controller_is_reported_by_the_next_launcher(
     tmp_path: Path,
 ) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.components.conftest import Standing
-from tests.components.processes import alive
 from tests.components.test_artifacts import files, until_uploaded
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import BUDGET, UNTIL, ReachedMetric, RunResult
@@ -34,7 +33,6 @@ print("step 4200 accuracy: 0.953", flush=True)
 wait_for("end")
 """
 
-IGNORES = TRAINS.replace("signal.signal(signal.SIGTERM, save)", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 
 ARGS = {"metrics": {"accuracy": r"accuracy: (\S+)"}, "until": {"accuracy": ">= 0.95"}}
 STORED = {
@@ -69,14 +67,6 @@ def test_a_metric_ends_a_program_that_trains_for_ever_and_leaves_it_time_to_save
     assert seen.finished
     assert [row["name"] for row in until_uploaded(cluster)] == ["model.ckpt-4200"]
     assert files(cluster) == STORED
-
-
-def test_what_ignores_the_signal_is_killed_after_its_grace(cluster: Standing) -> None:
-    cluster.up(IGNORES, workers=1, **{**ARGS, "stop_grace_period": "1s"})
-    pid = cluster.until_started("worker-0")
-    cluster.open()
-    assert until_result(cluster).state == "succeeded"
-    until(lambda: not alive(pid), "the program has gone")
 
 
 def test_a_controller_that_is_killed_decides_when_it_is_back(cluster: Standing) -> None:

@@ -17,36 +17,6 @@ from tests.engine.images import ROOT
 pytestmark = pytest.mark.full
 
 
-OWN_ENGINE = """
-import socket, subprocess
-from pathlib import Path
-from tests.engine import daemon
-from tests.engine.cli import docker
-
-def machine():
-    rules = [subprocess.run(["iptables", "-t", table, "-S"], capture_output=True).stdout for table in ("filter", "nat")]
-    return socket.if_nameindex(), rules
-
-def mounts():
-    # Those of other engines may go at any time.
-    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-
-assert daemon.running() is None
-before, mounted = machine(), mounts()
-gone = "iptables -t nat -A POSTROUTING -s 172.31.0.0/16 ! -o br-0123456789ab -j MASQUERADE"
-subprocess.run(gone.split(), check=True)
-for attempt in range(2):
-    with daemon.engine() as address:
-        assert b"br-0123456789ab" not in machine()[1][1], "rules of a killed engine's bridge"
-        docker(address, "network", "create", "--driver", "overlay", "net")
-        docker(address, "network", "create", "bridge-of-tests")
-        docker(address, "volume", "create", "volume-of-tests")
-        assert machine() != before
-    assert machine() == before, machine()
-    assert mounts() <= mounted
-"""
-"""Run where no other engine is to be seen, and with a network that nobody else has."""
-
 KILLED_ENGINE = """
 import os, signal, socket, subprocess, sys
 from pathlib import Path
@@ -124,13 +94,6 @@ until(lambda: not left(), "no devices are left", seen=left)
 """
 
 PRIVATE = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up && exec"
-
-
-def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can start an engine")
-    done = in_private(OWN_ENGINE, tmp_path)
-    assert done.returncode == 0, done.stdout
 
 
 def test_an_engine_that_was_killed_does_not_disturb_the_next_one(engine: str, tmp_path: Path) -> None:

@@ -61,10 +61,6 @@ def served(repository: Path) -> Iterator[GitServer]:
         yield found
 
 
-def test_the_page_shows_three_sources() -> None:
-    assert len(SHOWN) == 3
-
-
 @pytest.mark.parametrize("command", SHOWN)
 def test_a_package_is_added_and_used_without_a_registry(
     command: str, project: Project, repository: Path, served: GitServer, offline: dict[str, str]

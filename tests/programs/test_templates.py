@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +17,6 @@ TEMPLATES = {
     path.parent.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "programs").glob("*/Pulumi.yaml"))
 }
 IN_NODEJS = [name for name, project in TEMPLATES.items() if project["runtime"] == "nodejs"]
-IN_PYTHON = [name for name, project in TEMPLATES.items() if isinstance(project["runtime"], dict)]
 RUNS = [name for name in TEMPLATES if name not in IN_NODEJS or shutil.which("pulumi-language-nodejs")]
 
 
@@ -78,19 +76,6 @@ def test_without_a_host_for_its_language_all_but_the_dependencies_is_created(min
     done = new(mine, name)
     assert "no language plugin 'pulumi-language-nodejs'" in done.output, done.output
     assert files(ROOT / "programs" / name) == files(mine.program)
-
-
-@pytest.mark.parametrize("name", IN_PYTHON)
-def test_no_environment_is_asked_for_or_created_beside_the_one_with_tfdeploy(name: str) -> None:
-    options: Any = TEMPLATES[name]["runtime"]["options"]
-    assert options == {"toolchain": "pip", "virtualenv": ""}
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_every_prompt_has_a_default(name: str) -> None:
-    prompts = TEMPLATES[name].get("template", {}).get("config", {})
-    assert all(prompt["default"] for prompt in prompts.values())
-    assert len(prompts) <= 2
 
 
 @pytest.mark.full
