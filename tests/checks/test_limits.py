@@ -19,9 +19,9 @@ LIMITS = {
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6663,
-    "tfdeploy/report": 4270,
-    "tfdeploy/cli": 6397,
-    "tests": 76736,
+    "tfdeploy/report": 4261,
+    "tfdeploy/cli": 6395,
+    "tests": 76413,
     "bench": 4333,
     "docs": 4620,
     "design": 1836,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48306, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48295, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -40,7 +40,7 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
 
     lock.unlink()
     asked = tfdeploy(project, "ls", "--leftovers", "--delete", "--cluster", "project/test/test")
-    assert (asked.code, "Use --yes." in asked.err) == (2, True), asked.err
+    assert (asked.code, "Use --yes to continue." in asked.err) == (2, True), asked.err
     removed = tfdeploy(project, "ls", "--leftovers", "--delete", "--yes", "--stack", "test")
     assert removed.code == 0, removed.err
     assert "project/test/test: the record" in removed.out

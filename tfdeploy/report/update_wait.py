@@ -12,6 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pulumi
 
@@ -49,8 +50,8 @@ _PROGRESS_LINES = 20
 _ARRIVAL_SECONDS = 600.0
 """So long an update waits at least for a run that has moved to train: until then both places exist."""
 
-_WAIT_TASK = "tfdeploy-wait"
-"""The name of the asyncio task of each cluster that is waited for."""
+_waits: WeakKeyDictionary[asyncio.AbstractEventLoop, list[asyncio.Event]] = WeakKeyDictionary()
+"""Event loop to what Ctrl-C sets for each cluster that is waited for."""
 
 
 @dataclass
@@ -244,32 +245,22 @@ def _row_writer(watch: Watch) -> Callable[[str, str], None]:
 async def _detachable(watch: Watch) -> AsyncIterator[None]:
     """Meanwhile Ctrl-C ends the waits of all clusters of this event loop, and not the training."""
     loop = asyncio.get_running_loop()
+    waits = _waits.setdefault(loop, [])
+    waits.append(watch.detached)
+
+    def detach() -> None:
+        for detached in waits:
+            detached.set()
+
     is_main_thread = threading.current_thread() is threading.main_thread()
-    waiting = loop.create_task(_set_when_cancelled(watch.detached), name=_WAIT_TASK)
     if is_main_thread:
-        loop.add_signal_handler(signal.SIGINT, _detach)
+        loop.add_signal_handler(signal.SIGINT, detach)
     try:
         yield
     finally:
-        waiting.cancel()
-        if is_main_thread and not [task for task in _waits() if task is not waiting]:
+        waits.remove(watch.detached)
+        if is_main_thread and not waits:
             loop.remove_signal_handler(signal.SIGINT)
-
-
-async def _set_when_cancelled(event: asyncio.Event) -> None:
-    try:
-        await asyncio.Event().wait()
-    finally:
-        event.set()
-
-
-def _waits() -> list["asyncio.Task[None]"]:
-    return [task for task in asyncio.all_tasks() if task.get_name() == _WAIT_TASK and not task.done()]
-
-
-def _detach() -> None:
-    for task in _waits():
-        task.cancel()
 
 
 def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:

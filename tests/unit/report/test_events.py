@@ -105,26 +105,6 @@ def kinds(world: World) -> list[tuple[str, str]]:
     return [(event.kind, event.task) for event in with_waits(world.events) if event.kind not in usual]
 
 
-def test_a_run_that_fails() -> None:
-    world = World(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
-    world.come("worker-0")
-    world.wait(1)
-    world.come("ps-0")
-    world.wait(1)
-    world.exit("worker-0", 3)
-    world.wait(10)
-    world.exit("worker-0", 3)
-    assert kinds(world) == [
-        (events.TASK_WAITED, "worker-0"),
-        (events.BARRIER_PASSED, ""),
-        (events.TASK_RESTARTING, "worker-0"),
-        (events.TASK_FAILED, "worker-0"),
-        (events.RUN_ENDED, ""),
-    ]
-    assert world.job.result is not None
-    assert result_text(world.job.result) == "worker-0 failed (exit 3)"
-
-
 def test_a_run_with_tensorboard_restarts_by_request_and_a_stop() -> None:
     args: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
     world = World(**args)

@@ -12,7 +12,7 @@ from ...units import text_of_number
 from ..common import ask_to_confirm, print_answer, print_message
 from ..parser import Parser, add_yes
 from ..select import ClusterQuery, select_existing_cluster
-from ..snapshot import Snapshot, take_snapshot
+from ..snapshot import Snapshot, snapshots, take_snapshot
 
 _POLL_SECONDS = 0.3
 _MARGIN_SECONDS = 60.0
@@ -89,15 +89,13 @@ def _wait(entry: Entry, run: RunState) -> Snapshot:
 
     Raises:
         BackendError: they have not stopped in time.
+        NotFound: nothing of the cluster exists any more.
     """
     deadline = time.monotonic() + float(run.spec.grace) + _MARGIN_SECONDS
-    while True:
-        snapshot = take_snapshot(registry.latest(entry), events=0)
-        if snapshot.is_finished:
-            return snapshot
-        if time.monotonic() > deadline:
+    for snapshot in snapshots(entry, lambda: time.sleep(_POLL_SECONDS)):
+        if not snapshot.is_finished and time.monotonic() > deadline:
             raise BackendError(f"the tasks of {entry.title} have not stopped yet. `tfdeploy status` shows them.")
-        time.sleep(_POLL_SECONDS)
+    return snapshot
 
 
 def _print(query: ClusterQuery, entry: Entry, snapshot: Snapshot, message: str) -> None:
