@@ -155,7 +155,18 @@ def arguments_of(prefix: str) -> str:
     """A heading, the class's docstring, and a list of its arguments with their defaults."""
     name, owner = CLASSES[prefix]
     items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in rows(prefix)]
+    if prefix.count(".") == 3:  # settings of a job, which the group of the cluster describes
+        items = [f"- {', '.join(names)}: {text}" for text, names in _grouped(prefix).items()]
     return _section(f"`{prefix.rstrip('.')}`: {name}" if prefix else name, getdoc(owner) or "", items)
+
+
+def _grouped(prefix: str) -> dict[str, list[str]]:
+    """What a setting of one job does to that of the cluster, to the names of these settings."""
+    group, effects = prefix.split(".")[2], dict[str, list[str]]()
+    for row in rows(prefix):
+        effect = row.text.partition("; ")[2]
+        effects.setdefault(f"As in the group `{group}`; {effect}", []).append(f"`{row.name}`")
+    return effects
 
 
 def _default(value: str) -> str:
