@@ -12,7 +12,7 @@ from tests.unit.agent.uploading import NOW, Cluster, spec, upload
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadCalls, UploadRefused
+from tfdeploy.agent.control.upload_calls import UploadRefused
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS, RestartPolicy, RunJob
@@ -162,7 +162,7 @@ def test_what_has_arrived_of_an_upload_that_was_given_up_is_deleted_once(
     """Each deletion waits for the disk, and launchers for the controller meanwhile."""
     deleted: list[tuple[str, str]] = []
     monkeypatch.setattr(ArtifactStore, "discard", lambda _, run_id, machine: deleted.append((run_id, machine)))
-    run, calls = RunState(spec("worker-0"), NOW), UploadCalls(Record(tmp_path))
+    run, calls = RunState(spec("worker-0"), NOW), Controller(Record(tmp_path)).uploads
     run.uploads = {"a": MachineUpload("worker-0", NOW)}
     run.tasks["worker-0"].seen = NOW + artifact_uploads.MAX_SECONDS
     for seconds in range(3):
@@ -337,16 +337,16 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
     file = {"name": "k.keras", "size": 1, "version": "1"}
     declared = {"artifacts": [{"kind": "keras", "name": "k.keras", "files": [file]}], "at_end": True}
     if state == UPLOADING or (is_current and state == UPLOAD_LOST):
-        ((_, end),) = controller.begin_upload("run", "worker-0", declared)[0].values()
+        ((_, end),) = controller.uploads.begin("run", "worker-0", declared)["drafts"][0].values()
         assert end == 0
         upload(controller, True)
-    for call in (controller.begin_upload, controller.end_upload):
+    for call in (controller.uploads.begin, controller.uploads.end):
         with pytest.raises(UploadRefused):
             call("run", "worker-0", {**declared, "names": [], "left_out": []})
     with pytest.raises(UploadRefused):
-        controller.put_part("run", "worker-0", "0-0-1", 0, b"x")
+        controller.uploads.put("run", "worker-0", "0-0-1", 0, b"x")
     with pytest.raises(UploadRefused):
-        controller.store_artifact("run", "worker-0", declared["artifacts"][0])  # type: ignore[index]
+        controller.uploads.store("run", "worker-0", declared["artifacts"][0])  # type: ignore[index]
 
 
 def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> Non
     record.save(run)
     record.save(RunState(replace(run.spec, id="later"), NOW))
     with pytest.raises(UploadRefused):
-        Controller(record).begin_upload("run", "worker-0", {"artifacts": []})
+        Controller(record).uploads.begin("run", "worker-0", {"artifacts": []})
 
 
 def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
@@ -393,14 +393,20 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
         return {"artifacts": [{"kind": "keras", "name": name, "files": files}], "at_end": True}
 
     controller = Controller(Record(tmp_path))
-    ((draft, _),) = controller.begin_upload("run", "worker-0", declared("a.keras"))[0].values()
-    assert controller.put_part("run", "worker-0", draft, 0, b"x") == 1
-    assert Controller(Record(tmp_path)).put_part("run", "worker-0", draft, 1, b"y") == 2, "of another controller, too"
+    ((draft, _),) = controller.uploads.begin("run", "worker-0", declared("a.keras"))["drafts"][0].values()
+    assert controller.uploads.put("run", "worker-0", draft, 0, b"x") == 1
+    assert Controller(Record(tmp_path)).uploads.put("run", "worker-0", draft, 1, b"y") == 2, (
+        "of another controller, too"
+    )
     controller = Controller(Record(tmp_path))
-    assert controller.begin_upload("run", "worker-1", declared("a.keras")) == [{}], "the other machine uploads it"
-    controller.begin_upload("run", "worker-1", declared("b.keras"))
-    controller.end_upload("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
-    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [{"a.keras": (draft, 2)}], "it continues"
+    assert controller.uploads.begin("run", "worker-1", declared("a.keras"))["drafts"] == [{}], (
+        "the other machine uploads it"
+    )
+    controller.uploads.begin("run", "worker-1", declared("b.keras"))
+    controller.uploads.end("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
+    assert controller.uploads.begin("run", "worker-0", declared("a.keras"))["drafts"] == [{"a.keras": (draft, 2)}], (
+        "it continues"
+    )
     later = [time.time() + artifact_uploads.MAX_SECONDS + 60]
     steady = Clock(lambda: later[0], lambda: later[0])
     controller = Controller(Record(tmp_path), clock=steady)
@@ -408,4 +414,4 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
     controller.tick()
     assert not drafts.exists(), "nobody continues it"
     with pytest.raises(UploadRefused):
-        controller.begin_upload("run", "worker-0", declared("a.keras"))
+        controller.uploads.begin("run", "worker-0", declared("a.keras"))

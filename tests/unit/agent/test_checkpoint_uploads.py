@@ -65,7 +65,7 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
         (ARTIFACTS_STORED, ["c-1"]),
     ]
     with pytest.raises(UploadRefused):
-        controller.begin_upload("run", "worker-1", {"artifacts": [], "at_end": False})
+        controller.uploads.begin("run", "worker-1", {"artifacts": [], "at_end": False})
     assert controller.restorable("run")["files"] == [
         {"path": name, "size": 1, "sha256": SHA256} for name in ("c-2.index", "checkpoint")
     ]

@@ -19,13 +19,13 @@ SHA256 = hashlib.sha256(b"x").hexdigest()
 def upload(controller: Controller, at_end: bool, *items: dict[str, Any], left_out: tuple[object, ...] = ()) -> None:
     """The calls of an upload of these artifacts by worker-0; each file has one byte."""
     for item in items:
-        (drafts,) = controller.begin_upload("run", "worker-0", {"artifacts": [item], "at_end": at_end})
+        (drafts,) = controller.uploads.begin("run", "worker-0", {"artifacts": [item], "at_end": at_end})["drafts"]
         for draft, _ in drafts.values():
-            controller.put_part("run", "worker-0", draft, 0, b"x")
+            controller.uploads.put("run", "worker-0", draft, 0, b"x")
         hashed = [{**file, "sha256": SHA256} for file in item["files"]]
-        controller.store_artifact("run", "worker-0", {**item, "files": hashed})
+        controller.uploads.store("run", "worker-0", {**item, "files": hashed})
     names = [item["name"] for item in items]
-    controller.end_upload("run", "worker-0", {"names": names, "left_out": left_out, "at_end": at_end})
+    controller.uploads.end("run", "worker-0", {"names": names, "left_out": left_out, "at_end": at_end})
 
 
 def spec(*hostnames: str, train_dir: str = "/train", **changed: object) -> RunSpec:

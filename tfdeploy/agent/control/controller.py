@@ -18,7 +18,6 @@ from ..model.run_spec import RunSpec
 from ..model.run_state import FINAL, RunState, continues
 from ..model.sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..record.artifact_manifest import load_manifest
-from ..record.artifact_store import Drafts
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
@@ -88,7 +87,7 @@ class Controller:
         self.dumps = Dumps(self._changes, self._clock.steady)
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
-        self._upload_calls = UploadCalls(record)
+        self.uploads = UploadCalls(record, self._uploaded_run, self._commit_upload)
         self.record_import = RecordImport(record)
         self._run: Optional[RunState] = None
         self._continue(record.last_alive())
@@ -223,7 +222,7 @@ class Controller:
         """The record is another one now."""
         self._record = Record(self._record.folder)
         self._journal = Journal(self._record)
-        self._upload_calls = UploadCalls(self._record)
+        self.uploads = UploadCalls(self._record, self._uploaded_run, self._commit_upload)
         self._continue(last_alive)
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
@@ -247,7 +246,7 @@ class Controller:
             now = self._now()
             self._record.touch(now)
             if self._run is not None:
-                happened = [*self._upload_calls.expire(self._run, now), *self._journal.note_upload(self._run, now)]
+                happened = [*self.uploads.expire(self._run, now), *self._journal.note_upload(self._run, now)]
                 self._journal.add(self._run.spec.id, happened, now)
             self._save(now)
 
@@ -358,31 +357,6 @@ class Controller:
         with self._lock:
             return self._run is not None and artifact_uploads.are_open(self._run)
 
-    def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[Drafts]:
-        """A launcher lists what it uploads; what is wanted of each artifact."""
-        run = self._uploaded_run(run_id, hostname)
-        drafts, happened = self._upload_calls.begin(run, hostname, data)
-        with self._lock:
-            self._commit_upload(run, happened)
-        return drafts
-
-    def put_part(self, run_id: str, hostname: str, draft: str, offset: int, data: bytes) -> int:
-        """Append a part of a file to its draft; the end of that."""
-        return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, draft, offset, data)
-
-    def store_artifact(self, run_id: str, hostname: str, item: Dict[str, Any]) -> Dict[str, Any]:
-        """Store an artifact that has arrived; what is wanted of it else, and whether it is refused."""
-        return self._upload_calls.store(self._uploaded_run(run_id, hostname), hostname, item)
-
-    def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
-        """A launcher has uploaded what it can."""
-        run = self._uploaded_run(run_id, hostname)
-        happened = self._upload_calls.end(run, hostname, data)
-        with self._lock:
-            if data["at_end"]:
-                artifact_uploads.finish(run, hostname, self._now())
-            self._commit_upload(run, happened)
-
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
         """The run that artifacts are uploaded of: it may have been replaced meanwhile."""
         with self._lock:
@@ -393,12 +367,15 @@ class Controller:
             raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run_id}")
         return run
 
-    def _commit_upload(self, run: RunState, happened: List[Event]) -> None:
-        if run is self._run:
-            self._commit(happened)
-        else:
-            self._record.save_other(run)
-            self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
+    def _commit_upload(self, run: RunState, happened: List[Event], ended_by: str) -> None:
+        with self._lock:
+            if ended_by:
+                artifact_uploads.finish(run, ended_by, self._now())
+            if run is self._run:
+                self._commit(happened)
+            else:
+                self._record.save_other(run)
+                self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
 
     def put_log(self, run_id: str, hostname: str, kind: str, first: int, at: int, instance: str, data: bytes) -> int:
         """Append lines to a piece of a task's output, and return its new end; `DIFFERS` for a launcher that was replaced, too. What

@@ -111,17 +111,8 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
     def put_log(body: bytes, run_id: str, hostname: str, kind: str, first: str, at: str, instance: str) -> Any:
         return {"end": controller.put_log(run_id, hostname, kind, int(first), int(at), instance, body)}
 
-    def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
-        return {"drafts": controller.begin_upload(run_id, hostname, json.loads(body))}
-
     def put_part(body: bytes, run_id: str, hostname: str, draft: str, offset: str) -> Any:
-        return {"end": controller.put_part(run_id, hostname, draft, int(offset), body)}
-
-    def store_artifact(body: bytes, run_id: str, hostname: str) -> Any:
-        return controller.store_artifact(run_id, hostname, json.loads(body))
-
-    def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
-        return controller.end_upload(run_id, hostname, json.loads(body))
+        return {"end": controller.uploads.put(run_id, hostname, draft, int(offset), body)}
 
     def put_dump(body: bytes, hostname: str, number: str) -> Any:
         controller.dumps.put(hostname, int(number), body)
@@ -135,10 +126,15 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
         call("PUT", f"{log}/(own|apart)/{_NUMBER}/{_NUMBER}/([0-9a-f]{{32}})", put_log, MAX_LOG_BODY),
         call("GET", log, lambda _, run_id, hostname: {"pieces": controller.pieces(run_id, hostname)}),
         call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
-        call("PUT", upload, begin_upload, MAX_BODY),
+        call("PUT", upload, lambda body, run, task: controller.uploads.begin(run, task, json.loads(body)), MAX_BODY),
         call("PUT", f"{upload}/([0-9a-f-]+)/{_NUMBER}", put_part, MAX_BODY),
-        call("POST", f"{upload}/whole", store_artifact, MAX_BODY),
-        call("POST", upload, end_upload, MAX_BODY),
+        call(
+            "POST",
+            f"{upload}/whole",
+            lambda body, run, task: controller.uploads.store(run, task, json.loads(body)),
+            MAX_BODY,
+        ),
+        call("POST", upload, lambda body, run, task: controller.uploads.end(run, task, json.loads(body)), MAX_BODY),
         call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
         call("GET", restore, lambda _, run_id: controller.restorable(run_id)),
         call("GET", f"{restore}/(.+)", lambda _, run_id, path: controller.restored_file(run_id, unquote(path))),

@@ -2,16 +2,16 @@
 
 import threading
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from ..model import events
 from ..model.events import Event
 from ..model.run_state import UPLOAD_GIVEN_UP, UPLOADING, RunState
 from ..record.artifact_manifest import ManifestArtifact
-from ..record.artifact_store import ArtifactStore, Drafts
+from ..record.artifact_store import ArtifactStore
 from ..record.record import Record
 from ..record.stored_artifact import LeftOut
-from .artifact_uploads import attempt, expire, machine_of, machines_in, uploads_checkpoints
+from .artifact_uploads import attempt, expire, machine_of, machines_in
 
 _MAX_EVENTS = 20
 """So many artifacts that are left out get an event. The list of the record has all of them."""
@@ -24,36 +24,50 @@ class UploadRefused(Exception):
 class UploadCalls:
     """Takes what launchers upload. Its methods may be called by any thread."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(
+        self,
+        record: Record,
+        find: Callable[[str, str], RunState],
+        commit: Callable[[RunState, List[Event], str], None],
+    ) -> None:
+        """`find` is the run that a task uploads artifacts of; `commit` saves what happened, and the task whose upload has ended."""
+        self._find, self._commit = find, commit
         self._store = ArtifactStore(record.folder / "runs")
         self._lock = threading.Lock()
         self._told: Set[Tuple[str, ...]] = set()
         self._given_up: Set[Tuple[str, str]] = set()
         """Runs and machines of which what has arrived was deleted."""
 
-    def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[Drafts], List[Event]]:
-        """List artifacts; what is wanted of each, and what happened."""
-        machine, listed = _machine(run, hostname), data["artifacts"]
+    def begin(self, run_id: str, hostname: str, data: Dict[str, Any]) -> Dict[str, Any]:
+        """List artifacts; what is wanted of each."""
+        run, listed = self._find(run_id, hostname), data["artifacts"]
+        machine = _machine(run, hostname)
         drafts = self._store.begin(run.spec.id, machine, listed, machines_in(run, UPLOADING) - {machine})
         sizes = {file["name"]: int(file["size"]) for item in listed for file in item["files"]}
         count = sum(sizes[name] - end for wanted in drafts for name, (_, end) in wanted.items())
-        if not count or not data["at_end"]:
-            return drafts, []
-        names = [str(item["name"]) for item in listed]
-        return drafts, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=count)]
+        if count and data["at_end"]:
+            names = [str(item["name"]) for item in listed]
+            begun = Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=count)
+            self._commit(run, [begun], "")
+        return {"drafts": drafts}
 
-    def put(self, run: RunState, hostname: str, draft: str, offset: int, data: bytes) -> int:
+    def put(self, run_id: str, hostname: str, draft: str, offset: int, data: bytes) -> int:
         """Append a part to a draft; its end."""
-        return self._store.put(run.spec.id, _machine(run, hostname), draft, offset, data)
+        return self._store.put(run_id, _machine(self._find(run_id, hostname), hostname), draft, offset, data)
 
-    def store(self, run: RunState, hostname: str, item: Dict[str, Any]) -> Dict[str, Any]:
+    def store(self, run_id: str, hostname: str, item: Dict[str, Any]) -> Dict[str, Any]:
         """Store an artifact that has arrived; what is wanted of it else, and whether it is refused."""
+        run = self._find(run_id, hostname)
         drafts, is_refused = self._store.store(run.spec.id, _machine(run, hostname), attempt(run, hostname), item)
         return {"drafts": drafts, "is_refused": is_refused}
 
-    def end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
-        """The launcher has uploaded what it can; what happened. While the run trains, the first checkpoint is an event, and each reason
-        why one is left out."""
+    def end(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
+        """The launcher has uploaded what it can."""
+        run = self._find(run_id, hostname)
+        self._commit(run, self._end(run, hostname, data), hostname if data["at_end"] else "")
+
+    def _end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
+        """What happened. While the run trains, the first checkpoint is an event, and each reason why one is left out."""
         machine = _machine(run, hostname)
         reported = [LeftOut.from_dict(item) for item in data["left_out"]]
         try:
@@ -87,8 +101,6 @@ class UploadCalls:
 def _machine(run: RunState, hostname: str) -> str:
     """The machine for which this task uploads."""
     machine = machine_of(run, hostname)
-    if machine is None and not uploads_checkpoints(run, hostname):
-        raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run.spec.id}")
     return run.tasks[hostname].machine if machine is None else machine
 
 
