@@ -14,14 +14,14 @@ LIMITS = {
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11404,
-    "tfdeploy/backends": 3426,
-    "tfdeploy/backends/local": 1719,
+    "tfdeploy/backends": 3431,
+    "tfdeploy/backends/local": 1732,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
     "tfdeploy/backends/ec2": 6663,
     "tfdeploy/report": 4261,
     "tfdeploy/cli": 6395,
-    "tests": 76419,
+    "tests": 76432,
     "bench": 4333,
     "docs": 4562,
     "design": 1796,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48280, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48298, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

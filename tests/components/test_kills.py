@@ -12,7 +12,8 @@ from tests.unit.report.test_run_history import stored
 from tests.waiting import until
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
-from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.agent.record.output_lines import STDOUT
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.backends.local import supervisor
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.report import report
@@ -222,6 +223,18 @@ def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -
     cluster.until_running("worker-0", times=2)
     cluster.until_output("worker-0", b"start 1\nsaved\nstart 2\n")
     assert cluster.happened().count((LAUNCHER_REGISTERED, "worker-0")) == 2
+
+
+def test_what_a_task_prints_after_the_controller_has_ended_is_in_the_retained_record(cluster: Standing) -> None:
+    cluster.up(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
+    cluster.until_output("worker-0", b"start 1\n")
+    launcher = cluster.pid("worker-0")
+    cluster.kill("supervisord")
+    cluster.open("save")
+    until(lambda: not alive(launcher), "the launcher has ended")
+    BACKEND.runner.delete_task(cluster.task_props("worker-0"))
+    record = Record(cluster.kept(cluster.clear()) / "record")
+    assert record.log(record.runs()[0], "worker-0").printed(STDOUT) == b"start 1\nsaved\n"
 
 
 def supervisords(cluster: Standing) -> list[int]:

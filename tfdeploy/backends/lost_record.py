@@ -84,17 +84,22 @@ def list_record(folder: Path) -> RecordList:
 
 
 def add_left(cluster: ClusterRef, hostname: str, folder: Path) -> None:
-    """Add to the copy what the folder of a launcher that was stopped has: output that has not arrived, and the end of its program.
+    """`add_left_to` for the copy on this computer.
 
     Raises:
         RecordCopyError: the copy cannot be written.
     """
     copy = RecordCopy(cluster)
     with copy.locked():
-        run = copy.record.current()
-        if run is not None and run.has_had(hostname):
-            _add_output(Log(folder / "spool" / run.spec.id), copy.record, run.spec.id, hostname)
-            _add_end(copy.record, run, hostname, Program(folder))
+        add_left_to(copy.record, hostname, folder)
+
+
+def add_left_to(record: Record, hostname: str, folder: Path) -> None:
+    """Add to a record what the folder of a launcher that was stopped has: output that has not arrived, and the end of its program."""
+    run = record.current()
+    if run is not None and run.has_had(hostname):
+        _add_output(Log(folder / "spool" / run.spec.id), record, run.spec.id, hostname)
+        _add_end(record, run, hostname, Program(folder))
 
 
 def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None:

@@ -158,6 +158,8 @@ class LocalTaskRunner:
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
             record = Record(places.record)
+            if not stopped:
+                _add_left(record, places)
             # Of a run that has moved, only here may be checkpoints that were not uploaded.
             has_record = bool(record.runs()) and not retain.get("is_elsewhere")
             parts = (places.record, places.train) if has_record else (places.train,)
@@ -270,15 +272,26 @@ class LocalTaskRunner:
     def _remove(self, places: Places, token: str, hostnames: Sequence[str]) -> None:
         import shutil
 
-        if hostnames:
-            self._call(places, token, "/stop", {"hostnames": list(hostnames)})
+        responds = bool(hostnames) and self._call(places, token, "/stop", {"hostnames": list(hostnames)})
         for hostname in hostnames:
             Supervisor(places).remove(hostname, _stop_seconds(Record(places.record).current()))
-            shutil.rmtree(places.task(hostname), ignore_errors=True)
+            if responds:  # otherwise the folder may have output that the record lacks
+                shutil.rmtree(places.task(hostname), ignore_errors=True)
 
-    def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
+    def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> bool:
+        """Whether the controller has responded."""
         with suppress(OSError, CallError), places.controller(_CALL_SECONDS, token) as controller:
             controller.json("POST", path, body)
+            return True
+        return False
+
+
+def _add_left(record: Record, places: Places) -> None:
+    """Add what launchers could not send, because the controller had ended."""
+    from ..lost_record import add_left_to  # few deletions need it
+
+    for folder in places.tasks.glob("*"):
+        add_left_to(record, folder.name, folder)
 
 
 def _recorded(record: Record, query: ViewRequest) -> tuple[RecordView, float]:
