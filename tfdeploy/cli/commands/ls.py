@@ -92,10 +92,10 @@ def ls(
     the first update, SPENT what the machines have cost. The state is the run's, `gone` if nothing of the cluster exists any more, or
     `destroyed`.
 
-    With --leftovers, this machine, the Docker engine and EC2 are searched. Resources of a stack, or that an update may be creating, are
-    never deleted. If they were created elsewhere, or after this computer had destroyed its cluster of that name, or Pulumi cannot read
-    their stack, their state is `unknown`: these, and volumes that `retain_volumes` has retained, are deleted only with `--cluster ID`
-    or `--cluster PROJECT/STACK/NAME`. Records of destroyed clusters are not leftovers.
+    With --leftovers, this machine, Docker, Kubernetes and EC2 are searched. Resources of a stack, or that an update may be creating,
+    are never deleted. If they were created elsewhere, or after this computer had destroyed its cluster of that name, or Pulumi cannot
+    read their stack, their state is `unknown`: these, and volumes that `retain_volumes` has retained, are deleted only with
+    `--cluster ID` or `--cluster PROJECT/STACK/NAME`. Records of destroyed clusters are not leftovers.
     """
     if only_leftovers:
         if everything:
