@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/program": 1709,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
-    "tfdeploy/agent": 11404,
+    "tfdeploy/agent": 11389,
     "tfdeploy/backends": 3431,
     "tfdeploy/backends/local": 1732,
     "tfdeploy/backends/docker": 3905,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6663,
     "tfdeploy/report": 4261,
     "tfdeploy/cli": 6395,
-    "tests": 76432,
+    "tests": 76425,
     "bench": 4333,
     "docs": 4515,
     "design": 1900,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48298, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48283, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

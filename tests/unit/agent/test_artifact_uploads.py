@@ -12,7 +12,6 @@ from tests.unit.agent.uploading import NOW, Cluster, spec, upload
 from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadRefused
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS, RestartPolicy, RunJob
@@ -29,6 +28,7 @@ from tfdeploy.agent.model.run_state import (
 from tfdeploy.agent.model.sync import EXITED, LauncherReport, Order
 from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.wire.rpc import CallObsolete
 
 
 def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
@@ -341,11 +341,11 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
         assert end == 0
         upload(controller, True)
     for call in (controller.uploads.begin, controller.uploads.end):
-        with pytest.raises(UploadRefused):
+        with pytest.raises(CallObsolete):
             call("run", "worker-0", {**declared, "names": [], "left_out": []})
-    with pytest.raises(UploadRefused):
+    with pytest.raises(CallObsolete):
         controller.uploads.put("run", "worker-0", "0-0-1", 0, b"x")
-    with pytest.raises(UploadRefused):
+    with pytest.raises(CallObsolete):
         controller.uploads.store("run", "worker-0", declared["artifacts"][0])  # type: ignore[index]
 
 
@@ -354,7 +354,7 @@ def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> Non
     run.uploads = {"a": MachineUpload("worker-0", time.time() - artifact_uploads.MAX_SECONDS - 1)}
     record.save(run)
     record.save(RunState(replace(run.spec, id="later"), NOW))
-    with pytest.raises(UploadRefused):
+    with pytest.raises(CallObsolete):
         Controller(record).uploads.begin("run", "worker-0", {"artifacts": []})
 
 
@@ -368,9 +368,8 @@ def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
         record.save(run)
         controller = Controller(record)
         upload(controller, True, *declared)
-        assert [(item.name, item.is_complete) for item in controller.view(ViewRequest()).artifacts] == [
-            ("model.ckpt-500", True)
-        ]
+        (artifact,) = controller.view(ViewRequest()).artifacts
+        assert (artifact.name, artifact.is_complete) == ("model.ckpt-500", True)
     stored = [event for event in record.events("run") if event.kind == ARTIFACTS_STORED]
     assert [event.artifacts for event in stored] == [["model.ckpt-500"]], "the second upload has stored nothing"
 
@@ -392,26 +391,20 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
         files = [{"name": name, "size": 3, "version": "1"}]
         return {"artifacts": [{"kind": "keras", "name": name, "files": files}], "at_end": True}
 
-    controller = Controller(Record(tmp_path))
-    ((draft, _),) = controller.uploads.begin("run", "worker-0", declared("a.keras"))["drafts"][0].values()
-    assert controller.uploads.put("run", "worker-0", draft, 0, b"x") == 1
-    assert Controller(Record(tmp_path)).uploads.put("run", "worker-0", draft, 1, b"y") == 2, (
-        "of another controller, too"
-    )
-    controller = Controller(Record(tmp_path))
-    assert controller.uploads.begin("run", "worker-1", declared("a.keras"))["drafts"] == [{}], (
-        "the other machine uploads it"
-    )
-    controller.uploads.begin("run", "worker-1", declared("b.keras"))
-    controller.uploads.end("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
-    assert controller.uploads.begin("run", "worker-0", declared("a.keras"))["drafts"] == [{"a.keras": (draft, 2)}], (
-        "it continues"
-    )
+    uploads = Controller(Record(tmp_path)).uploads
+    ((draft, _),) = uploads.begin("run", "worker-0", declared("a.keras"))["drafts"][0].values()
+    assert uploads.put("run", "worker-0", draft, 0, b"x") == 1
+    uploads = Controller(Record(tmp_path)).uploads
+    assert uploads.put("run", "worker-0", draft, 1, b"y") == 2, "of another controller, too"
+    assert uploads.begin("run", "worker-1", declared("a.keras")) == {"drafts": [{}]}, "the other machine uploads it"
+    uploads.begin("run", "worker-1", declared("b.keras"))
+    uploads.end("run", "worker-1", {"names": [], "left_out": [], "at_end": True})
+    assert uploads.begin("run", "worker-0", declared("a.keras"))["drafts"] == [{"a.keras": (draft, 2)}], "it continues"
     later = [time.time() + artifact_uploads.MAX_SECONDS + 60]
     steady = Clock(lambda: later[0], lambda: later[0])
     controller = Controller(Record(tmp_path), clock=steady)
     assert drafts.exists()
     controller.tick()
     assert not drafts.exists(), "nobody continues it"
-    with pytest.raises(UploadRefused):
+    with pytest.raises(CallObsolete):
         controller.uploads.begin("run", "worker-0", declared("a.keras"))

@@ -8,12 +8,12 @@ import pytest
 from tests.unit.agent.uploading import NOW, SHA256, Cluster, spec, upload
 from tfdeploy.agent.control import artifact_uploads
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.upload_calls import UploadRefused
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.wire.rpc import CallObsolete
 
 UPLOADS = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 300.0)
 
@@ -64,7 +64,7 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
         (ARTIFACT_LEFT_OUT, ["d-1"]),
         (ARTIFACTS_STORED, ["c-1"]),
     ]
-    with pytest.raises(UploadRefused):
+    with pytest.raises(CallObsolete):
         controller.uploads.begin("run", "worker-1", {"artifacts": [], "at_end": False})
     assert controller.restorable("run")["files"] == [
         {"path": name, "size": 1, "sha256": SHA256} for name in ("c-2.index", "checkpoint")

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.agent.imported import SPEC, Caller, checkpoint, given, recorded, run_state, sent, store
 from tests.unit.printing import write
 from tfdeploy.agent.control import record_import
-from tfdeploy.agent.control.controller import Controller, TaskUnknown
+from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import MOVED, STOPPED, RunResult
@@ -45,7 +45,7 @@ def test_an_import_that_was_cut_off_continues(
     with suppress(ConnectionError):
         give_record(Caller(controller, calls), there.folder, 1.0, True)
     assert controller.view(ViewRequest()).run_state is None
-    with pytest.raises(TaskUnknown):  # a launcher that still runs sends its output again
+    with pytest.raises(RunRefused):  # a launcher that still runs sends its output again
         controller.put_log(SPEC.id, "worker-0", "own", 0, 0, "an-instance", b"strange\n")
     write(there.log(SPEC.id, "worker-0"), [(STDOUT, b"step 2\n")])
     again = Controller(Record(tmp_path / "here"))

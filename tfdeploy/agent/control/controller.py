@@ -22,16 +22,17 @@ from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.restorable import restorable, restored_path
-from ..record.run_folders import train_dir
+from ..record.run_folders import RunRefused, train_dir
 from ..record.search import Found
 from ..system.ports import PortReservations
+from ..wire.rpc import CallObsolete
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics
 from .clock import Clock
 from .dumps import Dumps
 from .journal import Journal
 from .order_changes import OrderChanges
 from .record_import import ImportRequest, RecordImport
-from .upload_calls import UploadCalls, UploadRefused
+from .upload_calls import UploadCalls
 
 POLL_SOON, POLL_LATER = 0.2, 2.0
 """Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
@@ -54,17 +55,6 @@ _WHOLE_RUN = ""
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
 exits, because its machine may be paid for."""
-
-
-class TaskUnknown(Exception):
-    """The record has no such run, or the run never had this task."""
-
-    def __init__(self, run_id: str, hostname: str, is_final: bool) -> None:
-        super().__init__(
-            f"the record has no task {hostname} of a run {run_id}" if hostname else f"there is no run {run_id}"
-        )
-        self.is_final = is_final
-        """The record may not get it any more."""
 
 
 class Controller:
@@ -362,9 +352,9 @@ class Controller:
         with self._lock:
             run = self._run if self._run is not None and self._run.spec.id == run_id else self._record.load(run_id)
         if run is None:
-            raise UploadRefused(f"there is no run {run_id}")
+            raise CallObsolete(f"there is no run {run_id}")
         if not artifact_uploads.is_taken(run, hostname, run is self._run, self._clock.read()):
-            raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run_id}")
+            raise CallObsolete(f"{hostname} is not asked to upload artifacts of the run {run_id}")
         return run
 
     def _commit_upload(self, run: RunState, happened: List[Event], ended_by: str) -> None:
@@ -403,11 +393,13 @@ class Controller:
         return self._record.log(run_id, hostname).sizes()
 
     def _require(self, run_id: str, hostname: str = "") -> RunState:
-        """The run. A call is refused for one that the record does not have, or for a task that it never had."""
+        """The run. A call is refused for one that the record does not have, or for a task that it never had: it may still arrive where
+        the record has no current run."""
         current = self._run
         run = current if current is not None and current.spec.id == run_id else self._record.load(run_id)
         if run is None or (hostname and not run.has_had(hostname)):
-            raise TaskUnknown(run_id, hostname, current is not None)
+            unknown = f"the record has no {f'task {hostname} of a ' if hostname else ''}run {run_id}"
+            raise CallObsolete(unknown) if current is not None else RunRefused(unknown)
         return run
 
     def code_path(self, name: str) -> Path:

@@ -32,12 +32,11 @@ from ..system.files import write_whole
 from ..system.locks import locked
 from ..system.parent_death import die_with_parent, yield_to_programs
 from ..system.signals import wait_for_signal, wake_main_thread
-from ..wire.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, socket_path, task_token
+from ..wire.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, CallObsolete, hostname_of, socket_path, task_token
 from .clock import Clock
-from .controller import Controller, TaskUnknown
+from .controller import Controller
 from .record_import import ImportRequest
 from .step_watch import StepWatch
-from .upload_calls import UploadRefused
 
 MAX_BODY = 4 * 1024 * 1024
 """The longest body of a call, in bytes: a launcher sends its output in such pieces."""
@@ -305,9 +304,7 @@ def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
             return Reply(200, file=result) if result.is_file() else Reply(404, f"there is no {result.name}".encode())
     except NotAllowed as error:
         return Reply(403, str(error).encode())
-    except TaskUnknown as error:
-        return Reply(GONE if error.is_final else 409, str(error).encode())
-    except UploadRefused as error:
+    except CallObsolete as error:
         return Reply(GONE, str(error).encode())
     except RunRefused as error:
         return Reply(409, str(error).encode())

@@ -17,10 +17,6 @@ _MAX_EVENTS = 20
 """So many artifacts that are left out get an event. The list of the record has all of them."""
 
 
-class UploadRefused(Exception):
-    """The launcher is not asked to upload, or not any more."""
-
-
 class UploadCalls:
     """Takes what launchers upload. Its methods may be called by any thread."""
 
