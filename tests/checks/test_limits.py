@@ -18,10 +18,10 @@ LIMITS = {
     "tfdeploy/backends/local": 1732,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6663,
+    "tfdeploy/backends/ec2": 6660,
     "tfdeploy/report": 4261,
     "tfdeploy/cli": 6395,
-    "tests": 76425,
+    "tests": 76400,
     "bench": 4333,
     "docs": 4515,
     "design": 1900,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48283, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48280, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -249,10 +249,9 @@ class RecordBucketProvider(StackProvider):
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Create the bucket unless it exists, store the cluster's tags in its folder, and have its machine upload the record again."""
         self._create(props)
-        cluster = props["cluster"]
         with suppress(BackendError, SpecError):
-            if manager := ssh.read(cluster).manager:
-                ssh.run(cluster, manager, "sudo", "systemctl", "restart", "tfdeploy-watchdog")
+            if manager := ssh.read(props["cluster"]).manager:
+                ssh.run(props["cluster"], manager, "sudo", "systemctl", "restart", "tfdeploy-watchdog")
         return CreateResult(props["bucket"], props)
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:

@@ -86,10 +86,9 @@ def register(
     needed = {machine.name: ec2_machine(machine) for machine in machines}
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
-    context = ResourceContext(
-        name, cluster, spec, needed, account.region_argument(cluster, provider), opts, run_is_open
-    )
-    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, needed)))
+    region = account.region_argument(cluster, provider)
+    explained = pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, needed))
+    context = ResourceContext(name, cluster, spec, needed, region, explained, run_is_open)
     key = SshKey(key_name(name), pulumi.ResourceOptions.merge(opts, _kept_key(context)))
     pair = aws.ec2.KeyPair(f"{name}-key", public_key=key.public_key, **context.common)
     group, rules = _security_group(context)

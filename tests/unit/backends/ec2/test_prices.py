@@ -11,7 +11,6 @@ from tfdeploy.backends.ec2.price.prices import (
     Amount,
     billed_after_machines,
     cost_line,
-    cost_over,
     disk_price,
     hourly_cost,
     instance_price,
@@ -37,13 +36,9 @@ REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "
         ("m7i.large", "us-east-1", 0.1008),
         ("m7i.large", "eu-central-1", 0.12075),
         ("m7i.24xlarge", "us-east-1", 4.8384),
-        ("c7i.large", "us-east-2", 0.08925),
         ("c7g.medium", "us-east-1", 0.03625),
         ("t3.nano", "us-west-2", 0.0052),
-        ("r5.12xlarge", "eu-west-1", 3.384),
-        ("g4dn.xlarge", "us-east-1", 0.526),
         ("g5.xlarge", "us-west-2", 1.006),
-        ("g6.xlarge", "us-east-1", 0.8048),
         ("g6e.48xlarge", "us-east-1", 30.13118),
         ("p5.48xlarge", "us-east-1", 55.04),
     ],
@@ -59,10 +54,8 @@ def test_a_type_has_the_price_that_aws_publishes(kind: str, region: str, usd: fl
         ("m7i.large", "mars-north-1"),
         ("m7i.metal-24xl", "us-east-1"),
         ("m7i", "us-west-2"),
-        ("g6", "us-east-1"),
         ("g6.3xlarge", "us-east-1"),
         ("g6.xlarge", "eu-west-1"),
-        ("efs", "us-east-1x"),
         ("", "us-east-1"),
         ("ipv4", "us-east-1"),
     ],
@@ -121,24 +114,6 @@ def test_of_a_region_without_prices_nothing_is_known() -> None:
 def test_the_maximum_has_the_time_that_the_end_takes() -> None:
     assert maximum_cost(Amount(1.0), DAYS) == Amount(72 + ENDING_SECONDS / 3600)
     assert maximum_cost(Amount(1.0), 0.0) is None
-
-
-@given(st.floats(0, 1e3), st.floats(0, 1e7), st.floats(0, 1e7))
-def test_time_adds_up(usd: float, first: float, second: float) -> None:
-    hourly = Amount(usd)
-    assert (cost_over(hourly, first) + cost_over(hourly, second)).usd == pytest.approx(
-        cost_over(hourly, first + second).usd
-    )
-
-
-AMOUNTS = st.builds(Amount, st.floats(0, 1e6), st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple))
-
-
-@given(st.lists(AMOUNTS, max_size=5))
-def test_a_sum_is_known_only_where_all_of_it_is(amounts: list[Amount]) -> None:
-    found = total(amounts)
-    assert (found.known is None) == any(one.unknown for one in amounts)
-    assert len(found.unknown) == sum(len(one.unknown) for one in amounts)
 
 
 def budget_error(hourly: Amount, lifetime: float, budget: float) -> str:

@@ -240,16 +240,15 @@ def public_key(spec: ClusterSpec) -> str:
     Raises:
         SpecError: there is none, or EC2 does not accept it.
     """
-    where, remedy = f"{spec.name}: ec2.ssh_public_key", "Set it to the file of your public key."
-    path = Path(spec.ec2.ssh_public_key).expanduser().absolute()
-    if not spec.ec2.ssh_public_key:
-        own = [Path.home() / ".ssh" / name for name in _KEY_NAMES]
-        path = next((file for file in own if file.is_file()), Path.home() / ".ssh")
-        wrong = f"is not set, and {path} has neither {' nor '.join(_KEY_NAMES)}"
+    where, asked = f"{spec.name}: ec2.ssh_public_key", spec.ec2.ssh_public_key
+    own = [Path.home() / ".ssh" / name for name in _KEY_NAMES]
+    files = [Path(asked).expanduser().absolute()] if asked else own
+    path = next((file for file in files if file.is_file()), None)
+    if path is None and asked:
+        raise SpecError(where, f"{files[0]} is not a file", "Set it to the file of your public key.")
+    if path is None:
+        wrong = f"is not set, and {own[0].parent} has neither {' nor '.join(_KEY_NAMES)}"
         remedy = "Create a key with `ssh-keygen -t ed25519`, or set it to the file of your public key."
-    else:
-        wrong = f"{path} is not a file"
-    if not path.is_file():
         raise SpecError(where, wrong, remedy)
     text = path.read_text(errors="replace").strip()
     if not _PUBLIC_KEY.fullmatch(text):
