@@ -18,13 +18,13 @@ LIMITS = {
     "tfdeploy/backends/local": 1732,
     "tfdeploy/backends/docker": 3905,
     "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6660,
+    "tfdeploy/backends/ec2": 6661,
     "tfdeploy/report": 4261,
     "tfdeploy/cli": 6395,
-    "tests": 76400,
+    "tests": 76401,
     "bench": 4333,
     "docs": 4515,
-    "design": 1900,
+    "design": 1903,
     "tools": 12833,
     "programs": 25894,
     "images": 450,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48280, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48281, 323
 
 DENSITY = {
     "mean length of a function": 8.6,

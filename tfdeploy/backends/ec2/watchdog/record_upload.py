@@ -189,9 +189,10 @@ class RecordUpload:
                 break
             self._turns.pop(0)
             whole = {name: entry for name, entry in entries.items() if entry}
-            if _has_all(whole, folder) or folder not in self._whole:
+            is_whole = _has_all(whole, folder)
+            if is_whole or folder not in self._whole:
                 self._whole[folder] = whole
-            else:
+            if not is_whole:
                 are_whole = False
                 with suppress(OSError):
                     (self._folder / folder / _MANIFEST).unlink()
