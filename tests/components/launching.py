@@ -15,8 +15,9 @@ from typing import Any
 
 from tests.waiting import until
 from tfdeploy.agent.model.run_spec import RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.model.run_state import LauncherReport
 from tfdeploy.agent.model.settings import TaskSettings
-from tfdeploy.agent.model.sync import END, PREPARE, RUN, LauncherReport, Order
+from tfdeploy.agent.model.sync import END, PREPARE, RUN, Order
 from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.output_lines import PIPES, printed
 from tfdeploy.backends.zipapp import compiled_application

@@ -18,8 +18,9 @@ from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.run_spec import RestartPolicy
+from tfdeploy.agent.model.run_state import LauncherReport
 from tfdeploy.agent.model.settings import TaskSettings
-from tfdeploy.agent.model.sync import END, NOTHING, WAIT, LauncherReport, Order
+from tfdeploy.agent.model.sync import END, NOTHING, WAIT, Order
 from tfdeploy.agent.model.task_command import TaskAddress
 
 WAITS_FOR = """

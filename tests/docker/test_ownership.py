@@ -92,7 +92,7 @@ def test_a_lost_state_touches_nothing_and_adopt_takes_the_cluster_over(
     before, after = login("before"), login("after")
     before.up()
     running(before, monkeypatch)
-    hers, lost, former = objects(before), before.cluster["id"], before.job().tasks["worker-0"].instance
+    hers, lost, former = objects(before), before.cluster["id"], before.job().tasks["worker-0"].report.instance
 
     said = after.call("preview", "--stack", after.stack).output
     assert f"exists: {lost}, created by {before.cluster['owner']} since " in said
@@ -112,7 +112,7 @@ def test_a_lost_state_touches_nothing_and_adopt_takes_the_cluster_over(
     def is_settled() -> bool:
         # The launcher of the former update is stopped, and the controller takes it for running until then.
         task = after.job().tasks["worker-0"]
-        return task.instance != former and task.state == "running"
+        return task.report.instance != former and task.state == "running"
 
     until(is_settled, "the worker of the new update runs", seen=after.sees)
     names = {*before.docker("service", "ls", "--format", "{{.Name}}", *before.filters()).split()}

@@ -10,8 +10,8 @@ from tfdeploy.agent.control import controller_absence, elastic, reconcile, until
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.restart_delay import restart_delay
-from tfdeploy.agent.model.run_state import FINAL, Ended, RunState
-from tfdeploy.agent.model.sync import LauncherReport, Order
+from tfdeploy.agent.model.run_state import FINAL, Ended, LauncherReport, RunState
+from tfdeploy.agent.model.sync import Order
 from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.report.events import result_text, task_detail

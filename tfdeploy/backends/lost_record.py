@@ -11,7 +11,6 @@ from pathlib import Path
 from ..agent.control import reconcile
 from ..agent.launch.program import Program
 from ..agent.model.run_state import RunState
-from ..agent.model.sync import LauncherReport
 from ..agent.record.artifact_manifest import MANIFEST, load_manifest
 from ..agent.record.output import DIFFERS, Log
 from ..agent.record.record import Record
@@ -116,9 +115,8 @@ def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> 
     task = run.tasks.get(hostname)
     if task is None or program.run_id != run.spec.id or program.attempt < task.attempt:
         return
-    report = LauncherReport(
-        hostname,
-        task.instance,
+    report = replace(
+        task.report,
         host=task.host,
         port=task.port,
         ready=task.ready,

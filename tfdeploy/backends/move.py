@@ -203,7 +203,7 @@ def _is_over(run: RunState, submitted: str) -> bool:
 
 def _not_uploaded(run: RunState) -> list[str]:
     """The machines on which the run has trained, without those that have uploaded their artifacts: as after a reboot."""
-    machines = {task.machine for task in run.training_tasks if task.started} if has_uploads(run) else set()
+    machines = {task.report.machine for task in run.training_tasks if task.started} if has_uploads(run) else set()
     uploaded = {machine for machine, upload in run.uploads.items() if upload.state == UPLOADED}
     return sorted((machines | set(run.uploads)) - uploaded)
 

@@ -141,7 +141,7 @@ def replace_task(
         engine.apply(desired)
         return
     clock = StartClock(engine, hostname, hostname)
-    launcher = run.tasks[hostname].instance if run else ""
+    launcher = run.tasks[hostname].report.instance if run else ""
     engine.apply(desired)
     clock.begin(_START_TIMEOUT, _MAX_START_TIMEOUT)
     problem = _wait_until_running(clock, hostname, launcher, observe_run, needs_program)
@@ -195,7 +195,7 @@ def _wait_until_running(
 def _end_of_program(run: RunState | None, hostname: str, former_launcher: str) -> str:
     """How the program of a new launcher has ended; empty where it runs or that is not known."""
     task = run.tasks.get(hostname) if run else None
-    if task is None or task.instance == former_launcher or task.exit_code is None:
+    if task is None or task.report.instance == former_launcher or task.exit_code is None:
         return ""
     return f"its program ended with exit code {task.exit_code}"
 
@@ -208,7 +208,7 @@ def _is_done(run: RunState | None, hostname: str, former_launcher: str, needs_pr
     if not is_active(run, hostname):
         return True
     task = run.tasks[hostname]
-    is_new = task.instance != former_launcher
+    is_new = task.report.instance != former_launcher
     return is_new and (not needs_program or (task.state == RUNNING and task.seen - task.started > _STABLE_SECONDS))
 
 

@@ -120,7 +120,7 @@ def wait_until_running(current_run: Callable[[], RunState | None], before: TaskS
     def is_running() -> bool:
         run = current_run()
         task = run.tasks.get(before.hostname) if run else None
-        if run is None or task is None or task.instance == before.instance:
+        if run is None or task is None or task.report.instance == before.report.instance:
             return False
         return run.result is not None or before.state != RUNNING or task.state == RUNNING or task.state in FINAL
 

@@ -263,7 +263,7 @@ def trouble_of(observed: ObservedState, restore: str) -> tuple[str, str]:
         return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{restore}`."
     if observed.engine is None and problems:
         machines, run = observed.machines, observed.view.run_state
-        used = {task.machine for task in run.tasks.values() if task.machine} if run else set()
+        used = {task.report.machine for task in run.tasks.values() if task.report.machine} if run else set()
         if lost := sorted(name for name in used if machines.status(name) == GONE):
             remedy = f"`{restore}` creates it again, and restores the record. {_REFRESH}"
             return f"{', '.join(lost)} is gone: {problems}.", remedy

@@ -14,7 +14,6 @@ from ..units import dollars, moment, named, text_of_number, text_of_seconds, tex
 _NAMED = 3
 """So many artifacts are named in a sentence."""
 
-
 _AT_MOST = f"a run stores at most {text_of_size(artifacts.MAX_BYTES)} in {artifacts.MAX_FILES} files"
 _THERE = "It is still in `train_dir`"
 

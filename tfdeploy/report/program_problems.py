@@ -360,8 +360,9 @@ def waits_for_machines(observed: ObservedState) -> list[Finding]:
     run, findings = observed.view.run_state, []
     if run is None or run.result is not None:
         return []
+    open_tasks = [task for task in run.tasks.values() if task.state not in FINAL]
     for machine, remedy in observed.machines.remedies.items():
-        names = [task.hostname for task in run.tasks.values() if task.machine == machine and task.state not in FINAL]
+        names = [task.hostname for task in open_tasks if task.report.machine == machine]
         if names:
             waiting, programs = ("waits", "its program") if len(names) == 1 else ("wait", "their programs")
             text = f"{machine} is {observed.machines.status(machine)}, and {named(names, _MAX_NAMES)} {waiting} for it:"

@@ -168,7 +168,7 @@ def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
     begin, end = run_state.result.at - END_SECONDS, _end_of_time(run_state) + run_state.spec.grace + END_SECONDS
     open_tasks = [task for task in run_state.training_tasks if task.state not in states.FINAL]
     if begin < observed.view.at < end:
-        return all(observed.machines.status(task.machine) == GONE for task in open_tasks)
+        return all(observed.machines.status(task.report.machine) == GONE for task in open_tasks)
     return not any(task_status(task, observed) == states.RUNNING for task in open_tasks)
 
 
@@ -275,7 +275,7 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
     if task.state in states.FINAL:
         return _final_status(task)
     engine = (observed.engine or {}).get(task.hostname)
-    if observed.machines.status(task.machine) == GONE:
+    if observed.machines.status(task.report.machine) == GONE:
         engine = None  # a Swarm still lists it for a while
         if task.is_auxiliary:
             return f"{states.STOPPED} (with its machine)"
@@ -284,7 +284,7 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
     if observed.controller_silent_since is not None:
         begins = not observed.controller_silent_since and engine is not None
         return states.STARTING if begins else _unreachable(observed.controller_silent_since)
-    if observed.engine is not None and task.instance and (engine is None or not engine.alive):
+    if observed.engine is not None and task.report.instance and (engine is None or not engine.alive):
         return states.LOST if task.state != states.INTERRUPTED else states.INTERRUPTED
     run = observed.view.run_state
     if task.seen and run is not None and run.silent_seconds(task, observed.view.at) > SILENT_SECONDS:
@@ -298,13 +298,12 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
 
 def _engine_knows_more(engine: EngineTask, task: TaskState, observed: ObservedState) -> bool:
     """Whether the engine is starting the task, or cannot: the controller does not see either."""
-    if engine.state == states.SCHEDULED and observed.machines.statuses.get(task.machine, "").startswith(
-        states.UNREACHABLE
-    ):
+    machine = observed.machines.statuses.get(task.report.machine, "")
+    if engine.state == states.SCHEDULED and machine.startswith(states.UNREACHABLE):
         return False
     if engine.state in states.ENGINE_STARTING:
         return task.state != states.RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
-    return bool(engine.reason) and not engine.alive and (not task.instance or engine.state == _REJECTED)
+    return bool(engine.reason) and not engine.alive and (not task.report.instance or engine.state == _REJECTED)
 
 
 def _unreachable(since: float) -> str:
@@ -330,14 +329,14 @@ def _task_row(
         "hostname": hostname,
         "job": planned.job,
         "index": planned.index,
-        "machine": task.machine or planned.machine,
-        "container": (engine.container if engine else "") or task.container,
+        "machine": task.report.machine or planned.machine,
+        "container": (engine.container if engine else "") or task.report.container,
         "command": _command(run_state, planned.job) or planned.command or expected.command,
         "status": _INSTALLING if observed.installing and status in states.ENGINE_STARTING else status,
         "exit_code": task.exit_code,
-        "created": moment(task.created),
+        "created": moment(task.report.created),
         "address": task.address if task.port else "",
-        "public_ip": observed.machines.addresses.get(task.machine or planned.machine, ""),
+        "public_ip": observed.machines.addresses.get(task.report.machine or planned.machine, ""),
     }
 
 

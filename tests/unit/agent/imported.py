@@ -4,13 +4,14 @@ import hashlib
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_server import AllowedCall, _routes_of_users
+from tfdeploy.agent.control.controller_server import CALLS
 from tfdeploy.agent.control.record_import import ImportRequest
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
@@ -64,9 +65,7 @@ class Caller:
     """Calls a controller as a client does. The connection is cut after so many calls."""
 
     def __init__(self, controller: Controller, calls: int = 1_000_000) -> None:
-        self._routes: dict[tuple[str, str], AllowedCall] = {
-            (it.method, it.path): it for it in _routes_of_users(controller)
-        }
+        self._routes = {(it.method, it.path): partial(it.action, controller) for it in CALLS}
         self._calls_left = calls
         self.calls: list[tuple[str, int]] = []
 
@@ -75,7 +74,7 @@ class Caller:
             raise ConnectionError("cut")
         self._calls_left -= 1
         self.calls.append((path, len(body)))
-        result = self._routes[method, path].action(body)
+        result = self._routes[method, path](body)
         return result if isinstance(result, bytes) else json.dumps(result or {}).encode()
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -22,10 +22,11 @@ from tfdeploy.agent.model.run_state import (
     UPLOADED,
     UPLOADING,
     Ended,
+    LauncherReport,
     MachineUpload,
     RunState,
 )
-from tfdeploy.agent.model.sync import EXITED, LauncherReport, Order
+from tfdeploy.agent.model.sync import EXITED, Order
 from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.wire.rpc import CallObsolete

@@ -12,8 +12,9 @@ from tests.unit.cases import plan
 from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.model.events import OUTPUT_APART, OUTPUT_LIMIT
+from tfdeploy.agent.model.run_state import LauncherReport
 from tfdeploy.agent.model.settings import TaskSettings
-from tfdeploy.agent.model.sync import PREPARE, LauncherReport
+from tfdeploy.agent.model.sync import PREPARE
 from tfdeploy.agent.record import output
 from tfdeploy.agent.record.output import DIFFERS, Log, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode

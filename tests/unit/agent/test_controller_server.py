@@ -21,8 +21,8 @@ from tests.waiting import PATIENCE
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
 from tfdeploy.agent.model import events
-from tfdeploy.agent.model.run_state import Ended, RunState
-from tfdeploy.agent.model.sync import END, NOTHING, PREPARE, RUN, STOP, LauncherReport, Order
+from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunState
+from tfdeploy.agent.model.sync import END, NOTHING, PREPARE, RUN, STOP, Order
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire import rpc
 from tfdeploy.agent.wire.rpc import TOKEN_HEADER, CallError, task_token
@@ -352,7 +352,7 @@ def at_its_time_limit(target: Controller, launcher: Launcher) -> None:
 
 def failed_elsewhere(target: Controller, launcher: Launcher) -> None:
     other = Launcher("worker-1")
-    other.instance = target._run.tasks["worker-1"].instance if target._run else ""
+    other.instance = target._run.tasks["worker-1"].report.instance if target._run else ""
     target.sync(replace(other.report(), run_id=launcher.run, attempt=1, phase="exited", exit=Ended(1, at=1.0)))
 
 

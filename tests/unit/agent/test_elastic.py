@@ -88,7 +88,7 @@ def test_a_former_launcher_does_not_displace_a_worker_that_was_added_again(again
     state = dict(vars(made.job.tasks["worker-2"]))
     assert made.take(former.report()).action == sync.END, "its machine is there again"
     assert {**vars(made.job.tasks["worker-2"]), "seen": 0} == {**state, "seen": 0}
-    assert made.job.tasks["worker-2"].instance == current.instance
+    assert made.job.tasks["worker-2"].report.instance == current.instance
     unknown = replace(former.report(), instance="one before it", generation=former.generation)
     assert made.take(unknown).action == sync.END
 

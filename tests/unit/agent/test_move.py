@@ -31,7 +31,8 @@ def stopped_run() -> RunState:
     """A run whose worker-1 has never started."""
     run = RunState(SPEC, 1.0)
     for task in run.tasks.values():
-        task.machine, task.host, task.port, task.ready, task.seen = "laptop", "127.0.0.1", 2222, True, 9.0
+        task.report = replace(task.report, machine="laptop")
+        task.host, task.port, task.ready, task.seen = "127.0.0.1", 2222, True, 9.0
     for hostname in ("ps-0", "worker-0"):
         task = run.tasks[hostname]
         task.state, task.started, task.attempt, task.failures, task.losses = RUNNING, 5.0, 3, 2, 1
@@ -87,7 +88,7 @@ def test_tasks_begin_again_with_the_next_attempt() -> None:
     assert (run.stopped_at, run.address_book, run.uploads, run.has_arrived) == (0.0, {}, {}, False)
     assert [(task.state, task.attempt) for task in run.tasks.values()] == [(STARTING, 4), (STARTING, 4), (SCHEDULED, 1)]
     for task in run.tasks.values():
-        assert (task.machine, task.host, task.port, task.ready, task.seen) == ("", "", 0, False, 0.0)
+        assert (task.report.machine, task.host, task.port, task.ready, task.seen) == ("", "", 0, False, 0.0)
         assert (task.failures, task.losses, task.end) == (0, 0, None)
 
 

@@ -6,6 +6,7 @@ from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.model import events, sync
+from tfdeploy.agent.model.run_state import LauncherReport
 
 HOUR = 3_600.0
 
@@ -267,13 +268,13 @@ def test_output_that_was_dropped_at_the_programs_end_is_an_event_in_the_last_rep
     assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
-def _with_dropped(report: sync.LauncherReport, dropped: int) -> sync.LauncherReport:
-    return sync.LauncherReport.from_dict({**report.to_dict(), "dropped_bytes": dropped})
+def _with_dropped(report: LauncherReport, dropped: int) -> LauncherReport:
+    return LauncherReport.from_dict({**report.to_dict(), "dropped_bytes": dropped})
 
 
 def test_what_a_launcher_cannot_do_is_an_event_once() -> None:
     job = world(workers=1)
     report = job.launchers["worker-0"].report()
     for problem in ("", "no space", "no space", "", "no code"):
-        job.take(sync.LauncherReport.from_dict({**report.to_dict(), "problem": problem}))
+        job.take(LauncherReport.from_dict({**report.to_dict(), "problem": problem}))
     assert [event.reason for event in job.events if event.kind == events.LAUNCHER_PROBLEM] == ["no space", "no code"]

@@ -9,8 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.examples import examples
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.model.events import TASKS_CHANGED
-from tfdeploy.agent.model.run_state import FINAL, STARTUP_TIMEOUT, TaskState
-from tfdeploy.agent.model.sync import LauncherReport
+from tfdeploy.agent.model.run_state import FINAL, STARTUP_TIMEOUT, LauncherReport, TaskState
 
 TASKS = st.sampled_from(["ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0", "tensorboard-0"])
 GO_ON = ("evaluator-0", "tensorboard-0")
@@ -89,7 +88,7 @@ class LifeOfAJob(RuleBasedStateMachine):
     def an_old_report_of_the_last_launcher_comes_late(self, data: st.DataObject) -> None:
         report = data.draw(st.sampled_from(self.reports))
         task = self.world.job.tasks.get(report.hostname)
-        if task and task.instance == report.instance:
+        if task and task.report.instance == report.instance:
             self.world.take(report)
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 3.0, 60.0]))

@@ -19,10 +19,11 @@ from tfdeploy.agent.model.run_state import (
     STOP_REQUESTED,
     STOPPED,
     SUCCEEDED,
+    LauncherReport,
     RunResult,
     RunState,
 )
-from tfdeploy.agent.model.sync import NOTHING, LauncherReport
+from tfdeploy.agent.model.sync import NOTHING
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,

@@ -8,8 +8,8 @@ from typing import Any
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model.run_spec import RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.model.run_state import Ended, RunState
-from tfdeploy.agent.model.sync import EXITED, RUNNING, LauncherReport, Order
+from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunState
+from tfdeploy.agent.model.sync import EXITED, RUNNING, Order
 
 NOW = 1000.0
 SHA256 = hashlib.sha256(b"x").hexdigest()

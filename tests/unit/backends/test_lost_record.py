@@ -13,7 +13,7 @@ from tests.unit.agent.served import served as served
 from tests.unit.printing import write
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
-from tfdeploy.agent.model.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, RunState, TaskState
+from tfdeploy.agent.model.run_state import INTERRUPTED, RUNNING, SUCCEEDED, Ended, LauncherReport, RunState, TaskState
 from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
@@ -33,7 +33,8 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     run = run_state(address_book={"worker-0": "worker-0:2222"})
     task = run.tasks["worker-0"]
-    task.attempt, task.state, task.instance, task.host, task.port = 2, RUNNING, "one", "worker-0", 2222
+    task.attempt, task.state, task.report = 2, RUNNING, LauncherReport("worker-0", "one")
+    task.host, task.port = "worker-0", 2222
     record = recorded(RecordCopy(CLUSTER).folder, run)
     record.touch(1_000.0)
     return record

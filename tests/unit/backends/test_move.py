@@ -16,6 +16,7 @@ from tfdeploy.agent.model.run_state import (
     SUCCEEDED,
     UPLOAD_LOST,
     UPLOADED,
+    LauncherReport,
     MachineUpload,
     RunResult,
     RunState,
@@ -52,7 +53,7 @@ def stopped(folder: Path, manifest: ArtifactList, has_files: bool = True) -> Sto
 def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **changes: Any) -> RunState:
     changed = RunState(replace(RUN.spec, **{"artifacts": ["export"], **changes}), 1.0)
     task = changed.tasks["worker-0"]
-    task.machine, task.started = "laptop", started
+    task.report, task.started = LauncherReport(machine="laptop"), started
     changed.result = RunResult(state, MOVED, 2.0)
     changed.uploads = {"laptop": MachineUpload("worker-0", 2.0, upload)} if upload else {}
     return changed

@@ -19,6 +19,7 @@ from tfdeploy.agent.model.run_state import (
     STOPPED,
     SUCCEEDED,
     UPLOADED,
+    LauncherReport,
     MachineUpload,
     RunResult,
     RunState,
@@ -65,7 +66,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
         is_empty: bool = False,
     ) -> RunMover:
         run = RunState(RUN, 1.0)
-        run.tasks["worker-0"].started, run.tasks["worker-0"].machine = started, "m0"
+        run.tasks["worker-0"].started, run.tasks["worker-0"].report = started, LauncherReport(machine="m0")
         run.uploads = {"m0": MachineUpload("worker-0", 2.0, UPLOADED)} if started else {}
         run.result = RunResult(state, cause, 2.0) if state else None
         copy = RecordCopy(CLUSTER).record

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
-from tfdeploy.agent.model.run_state import Ended, RunResult, RunState
+from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunResult, RunState
 from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
@@ -199,14 +199,14 @@ def replace_worker(
     assert swarm.applied == [desired]
 
 
-def with_task(**fields: Any) -> RunState:
+def with_task(instance: str, **fields: Any) -> RunState:
     """The run, with these fields of worker-1."""
     run = RunState.from_dict(job().job.to_dict())
-    vars(run.tasks["worker-1"]).update(fields)
+    vars(run.tasks["worker-1"]).update(fields, report=LauncherReport("worker-1", instance))
     return run
 
 
-OLD = {"instance": "old", "state": "running", "started": 5.0, "seen": 100.0}
+OLD: dict[str, Any] = {"instance": "old", "state": "running", "started": 5.0, "seen": 100.0}
 
 
 def test_it_is_done_when_another_launcher_has_run_the_task_for_a_while() -> None:

@@ -19,6 +19,7 @@ from tfdeploy.agent.model.run_state import (
     UPLOADED,
     UPLOADING,
     Ended,
+    LauncherReport,
     MachineUpload,
     RunState,
     TaskState,
@@ -95,9 +96,9 @@ def waiting() -> World:
     return made
 
 
-def worker(**fields: Any) -> TaskState:
-    task = TaskState("worker-0", "worker", 0)
-    vars(task).update({"instance": "a", "seen": NOON, **fields})
+def worker(instance: str = "a", **fields: Any) -> TaskState:
+    task = TaskState("worker-0", "worker", 0, report=LauncherReport("worker-0", instance))
+    vars(task).update({"seen": NOON, **fields})
     return task
 
 

@@ -60,7 +60,7 @@ def request_uploads(run: RunState, now: float) -> None:
         if machine in training:
             run.uploads.pop(machine, None)
         elif machine not in run.uploads and any(task.started for task in tasks):
-            candidates = [task for task in tasks if task.can_upload]
+            candidates = [task for task in tasks if task.report.can_upload]
             if candidates:
                 uploader = max(candidates, key=lambda task: _presence(task, now))
                 run.uploads[machine] = MachineUpload(uploader.hostname, now, UPLOAD_WAITS)
@@ -75,7 +75,7 @@ def request_uploads(run: RunState, now: float) -> None:
 def _machines(run: RunState) -> Dict[str, List[TaskState]]:
     machines: Dict[str, List[TaskState]] = {}
     for task in run.training_tasks:
-        machines.setdefault(task.machine, []).append(task)
+        machines.setdefault(task.report.machine, []).append(task)
     return machines
 
 
@@ -87,7 +87,7 @@ def _presence(task: TaskState, now: float) -> Tuple[bool, bool, float]:
 def _last_machine(run: RunState) -> str:
     """That of the task which decides the result; where none does, any."""
     tasks = [*deciding_tasks(run), *run.training_tasks]
-    return tasks[0].machine if tasks else ""
+    return tasks[0].report.machine if tasks else ""
 
 
 def attempt(run: RunState, hostname: str) -> int:
@@ -103,7 +103,7 @@ def attempt(run: RunState, hostname: str) -> int:
 def uploads_checkpoints(run: RunState, hostname: str) -> bool:
     """Whether the launcher of this task uploads checkpoints now, while its program runs."""
     task = next((run.tasks[name] for name in _SAVING if name in run.tasks), None)
-    is_saving = task is not None and task.hostname == hostname and task.state == RUNNING and task.can_upload
+    is_saving = task is not None and task.hostname == hostname and task.state == RUNNING and task.report.can_upload
     return is_saving and has_uploads(run) and run.spec.checkpoint_upload_interval > 0
 
 
@@ -177,7 +177,7 @@ def expire(run: RunState, now: float) -> List[Event]:
         if upload.state == UPLOAD_LOST and is_there(upload.task):
             upload.state, upload.at = UPLOAD_WAITS, now
         elif upload.state in _OPEN and silent > SILENT_SECONDS:
-            others = [task.hostname for task in machines.get(machine, ()) if task.can_upload and not task.exits]
+            others = [task.hostname for task in machines.get(machine, ()) if task.report.can_upload and not task.exits]
             upload.task = next(filter(is_there, others), upload.task)
             if not is_there(upload.task):
                 upload.state = UPLOAD_LOST

@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from ..model import events
 from ..model.events import Event
 from ..model.run_spec import RunSpec
-from ..model.run_state import FINAL, RunState, continues
-from ..model.sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
+from ..model.run_state import FINAL, LauncherReport, RunState, continues
+from ..model.sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, Order
 from ..record.artifact_manifest import load_manifest
 from ..record.output import DIFFERS
 from ..record.record import Record, RecordView, ViewRequest
@@ -190,13 +190,13 @@ class Controller:
                 self._commit(reconcile.announce_new_launcher(self._run, hostname, action))
 
     def stop(
-        self, hostnames: List[str], auxiliary: bool = True, time_limit: float = 0.0, to_move: bool = False
+        self, hostnames: Sequence[str] = (), auxiliary: bool = True, time_limit: float = 0.0, to_move: bool = False
     ) -> None:
         """Remove these tasks; without hostnames, stop the run, with or without its auxiliary tasks. `time_limit` is that of the run, in
         seconds, where that is over; `to_move`: it continues on another backend."""
         with self._lock:
             if self._run is not None and hostnames:
-                self._commit(reconcile.remove_tasks(self._run, hostnames))
+                self._commit(reconcile.remove_tasks(self._run, list(hostnames)))
             elif self._run is not None and (to_move or not self._run.stop_requested):
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 

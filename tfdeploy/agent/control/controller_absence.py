@@ -3,8 +3,7 @@
 from typing import List
 
 from ..model.events import Event
-from ..model.run_state import FINAL, RUNNING, STARTING, RunState, TaskState
-from ..model.sync import LauncherReport
+from ..model.run_state import FINAL, RUNNING, STARTING, LauncherReport, RunState, TaskState
 from . import artifact_uploads
 from .restart_policy import apply_exit, apply_start, ended_at
 
@@ -24,7 +23,8 @@ def listen_again(run: RunState, now: float, away_seconds: float) -> None:
 def is_hearing(run: RunState, now: float) -> bool:
     """Whether the controller has not heard all launchers yet since it listens."""
     return now < run.listening_since + HEAR_SECONDS and any(
-        task.instance and task.state not in FINAL and task.seen < run.listening_since for task in run.training_tasks
+        task.report.instance and task.state not in FINAL and task.seen < run.listening_since
+        for task in run.training_tasks
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 from urllib.parse import unquote
 
 from ..model.run_spec import RunSpec
-from ..model.sync import LauncherReport
+from ..model.run_state import LauncherReport
 from ..model.task_dump import MAX_BYTES
 from ..record.record import PROTOCOL, Record, ViewRequest
 from ..record.record_files import Range, RecordList, read_ranges
@@ -78,8 +78,8 @@ class Caller(NamedTuple):
 
 
 class AllowedCall(NamedTuple):
-    """One call: who may make it, its method and path, the longest body, what it does. The group `task` of a path is the hostname that a
-    launcher must have."""
+    """One call: who may make it, its method and path, the longest body, what it does with controller, body and the groups of the path.
+    The group `task` of a path is the hostname that a launcher must have."""
 
     role: str
     method: str
@@ -103,95 +103,28 @@ class Reply(NamedTuple):
     file: Optional[Path] = None
 
 
-def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
-    """What launchers call: reports, output, code, artifacts, and the artifacts of a run that has moved here."""
-    log, upload, restore = f"/log/{_RUN}/{_TASK}", f"/artifacts/{_RUN}/{_TASK}", f"/restore/{_RUN}"
-
-    def put_log(body: bytes, run_id: str, hostname: str, kind: str, first: str, at: str, instance: str) -> Any:
-        return {"end": controller.put_log(run_id, hostname, kind, int(first), int(at), instance, body)}
-
-    def put_part(body: bytes, run_id: str, hostname: str, draft: str, offset: str) -> Any:
-        return {"end": controller.uploads.put(run_id, hostname, draft, int(offset), body)}
-
-    def put_dump(body: bytes, hostname: str, number: str) -> Any:
-        controller.dumps.put(hostname, int(number), body)
-
-    def call(method: str, path: str, action: Callable[..., Any], longest: int = _SHORT) -> AllowedCall:
-        return AllowedCall(LAUNCHER, method, path, longest, action)
-
-    return [
-        AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body, check: _sync(controller, body, check), True),
-        call("GET", f"/changes/{_NUMBER}", lambda _, number: controller.wait_for_change(int(number))),
-        call("PUT", f"{log}/(own|apart)/{_NUMBER}/{_NUMBER}/([0-9a-f]{{32}})", put_log, MAX_LOG_BODY),
-        call("GET", log, lambda _, run_id, hostname: {"pieces": controller.pieces(run_id, hostname)}),
-        call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
-        call("PUT", upload, lambda body, run, task: controller.uploads.begin(run, task, json.loads(body)), MAX_BODY),
-        call("PUT", f"{upload}/([0-9a-f-]+)/{_NUMBER}", put_part, MAX_BODY),
-        call(
-            "POST",
-            f"{upload}/whole",
-            lambda body, run, task: controller.uploads.store(run, task, json.loads(body)),
-            MAX_BODY,
-        ),
-        call("POST", upload, lambda body, run, task: controller.uploads.end(run, task, json.loads(body)), MAX_BODY),
-        call("PUT", f"/dump/{_TASK}/{_NUMBER}", put_dump, MAX_BYTES),
-        call("GET", restore, lambda _, run_id: controller.restorable(run_id)),
-        call("GET", f"{restore}/(.+)", lambda _, run_id, path: controller.restored_file(run_id, unquote(path))),
-    ]
-
-
-def _routes_of_users(controller: Controller) -> List[AllowedCall]:
-    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller."""
-
-    def files(body: bytes) -> Any:
-        return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
-
-    def begin_import(body: bytes) -> Any:
-        return {"wanted": controller.record_import.begin(RecordList.from_dict(json.loads(body)))}
-
-    def put_ranges(body: bytes) -> Any:
-        return {"wanted": controller.record_import.put(body)}
-
-    def finish_import(body: bytes) -> Any:
-        return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
-
-    def call(method: str, path: str, action: Callable[..., Any], longest: int = MAX_BODY) -> AllowedCall:
-        return AllowedCall(ADMIN, method, path, longest, action)
-
-    return [
-        call("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
-        call("POST", "/files", files),
-        call("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
-        call("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
-        call(
-            "PUT", f"/code/{_ARCHIVE}", lambda body, code: write_whole(controller.code_path(code), body), MAX_CODE_BODY
-        ),
-        call("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
-        call("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
-        call("POST", "/dumps", lambda _: controller.dumps.request(), _SHORT),
-        call("POST", "/dumps/arrived", lambda body: controller.dumps.arrived(**json.loads(body))),
-        call("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
-        call("GET", "/stopped", lambda _: _stopped(controller)),
-        call("GET", "/unfinished", lambda _: controller.unfinished()),
-        call("PUT", "/import", begin_import, MAX_IMPORT_BODY),
-        call("PUT", "/import/ranges", put_ranges, MAX_IMPORT_BODY),
-        call("POST", "/import", finish_import, _SHORT),
-    ]
-
-
-def _stopped(controller: Controller) -> Dict[str, bool]:
-    return {"stopped": controller.is_stopped(), **({"uploading": True} if controller.is_uploading() else {})}
-
-
-def _stop(controller: Controller, data: Dict[str, Any]) -> None:
-    hostnames, auxiliary = data.get("hostnames", []), data.get("auxiliary", True)
-    controller.stop(hostnames, auxiliary, data.get("time_limit", 0.0), data.get("to_move", False))
-
-
 def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> Any:
     report = LauncherReport.from_dict(json.loads(body))
+    if not (report.hostname and report.instance):
+        raise ValueError("it names no launcher")
     check(report.hostname)
     return controller.sync_json(report)
+
+
+def _put_log(it: Controller, body: bytes, run: str, task: str, kind: str, first: str, at: str, instance: str) -> Any:
+    return {"end": it.put_log(run, task, kind, int(first), int(at), instance, body)}
+
+
+def _put_part(controller: Controller, body: bytes, run_id: str, hostname: str, draft: str, offset: str) -> Any:
+    return {"end": controller.uploads.put(run_id, hostname, draft, int(offset), body)}
+
+
+def _put_dump(controller: Controller, body: bytes, hostname: str, number: str) -> None:
+    controller.dumps.put(hostname, int(number), body)
+
+
+def _files(controller: Controller, body: bytes) -> Any:
+    return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
 
 
 def _ranges(record: Record, record_id: str, ranges: List[List[Any]]) -> bytes:
@@ -199,6 +132,56 @@ def _ranges(record: Record, record_id: str, ranges: List[List[Any]]) -> bytes:
         raise ValueError("this is another record now")
     wanted = [Range(*part) for part in ranges]
     return pack(wanted, read_ranges(record.folder, wanted))
+
+
+def _stopped(controller: Controller, body: bytes) -> Dict[str, bool]:
+    return {"stopped": controller.is_stopped(), **({"uploading": True} if controller.is_uploading() else {})}
+
+
+def _begin_import(controller: Controller, body: bytes) -> Any:
+    return {"wanted": controller.record_import.begin(RecordList.from_dict(json.loads(body)))}
+
+
+_LOG, _UPLOAD, _RESTORE = f"/log/{_RUN}/{_TASK}", f"/artifacts/{_RUN}/{_TASK}", f"/restore/{_RUN}"
+_PIECE = f"(own|apart)/{_NUMBER}/{_NUMBER}/([0-9a-f]{{32}})"
+
+_CALLS_OF: Dict[str, List[Tuple[Any, ...]]] = {
+    LAUNCHER: [
+        ("POST", "/sync", MAX_BODY, _sync, True),
+        ("GET", f"/changes/{_NUMBER}", _SHORT, lambda it, _, number: it.wait_for_change(int(number))),
+        ("PUT", f"{_LOG}/{_PIECE}", MAX_LOG_BODY, _put_log),
+        ("GET", _LOG, _SHORT, lambda it, _, run, task: {"pieces": it.pieces(run, task)}),
+        ("GET", f"/code/{_ARCHIVE}", _SHORT, lambda it, _, code: it.code_path(code)),
+        ("PUT", _UPLOAD, MAX_BODY, lambda it, body, *names: it.uploads.begin(*names, json.loads(body))),
+        ("PUT", f"{_UPLOAD}/([0-9a-f-]+)/{_NUMBER}", MAX_BODY, _put_part),
+        ("POST", f"{_UPLOAD}/whole", MAX_BODY, lambda it, body, *names: it.uploads.store(*names, json.loads(body))),
+        ("POST", _UPLOAD, MAX_BODY, lambda it, body, *names: it.uploads.end(*names, json.loads(body))),
+        ("PUT", f"/dump/{_TASK}/{_NUMBER}", MAX_BYTES, _put_dump),
+        ("GET", _RESTORE, _SHORT, lambda it, _, run: it.restorable(run)),
+        ("GET", f"{_RESTORE}/(.+)", _SHORT, lambda it, _, run, path: it.restored_file(run, unquote(path))),
+    ],
+    ADMIN: [
+        ("POST", "/view", MAX_BODY, lambda it, body: it.view(ViewRequest(**json.loads(body))).to_dict()),
+        ("POST", "/files", MAX_BODY, _files),
+        ("POST", "/ranges", MAX_BODY, lambda it, body: _ranges(it.record, **json.loads(body))),
+        ("PUT", "/run", MAX_BODY, lambda it, body: it.submit_run(RunSpec.from_dict(json.loads(body)))),
+        ("PUT", f"/code/{_ARCHIVE}", MAX_CODE_BODY, lambda it, body, code: write_whole(it.code_path(code), body)),
+        ("POST", "/restarts", MAX_BODY, lambda it, body: it.queue_restarts(**json.loads(body))),
+        ("POST", "/new-launcher", MAX_BODY, lambda it, body: it.announce_new_launcher(**json.loads(body))),
+        ("POST", "/dumps", _SHORT, lambda it, _: it.dumps.request()),
+        ("POST", "/dumps/arrived", MAX_BODY, lambda it, body: it.dumps.arrived(**json.loads(body))),
+        ("POST", "/stop", MAX_BODY, lambda it, body: it.stop(**json.loads(body))),
+        ("GET", "/stopped", _SHORT, _stopped),
+        ("GET", "/unfinished", _SHORT, lambda it, _: it.unfinished()),
+        ("PUT", "/import", MAX_IMPORT_BODY, _begin_import),
+        ("PUT", "/import/ranges", MAX_IMPORT_BODY, lambda it, body: {"wanted": it.record_import.put(body)}),
+        ("POST", "/import", _SHORT, lambda it, body: it.finish_import(ImportRequest.from_dict(json.loads(body)))),
+    ],
+}
+"""Caller to method, path, longest body and action of each call. Launchers send reports, output and artifacts, and get code and
+artifacts. The user's computer gets views and copies of the record, and sends the run, and a run that moves to this controller."""
+
+CALLS = [AllowedCall(role, *call) for role, calls in _CALLS_OF.items() for call in calls]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -247,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
             if not server.allows(caller, hostname):
                 raise NotAllowed(_not_allowed(caller, hostname))
 
-        return _act(route, body, (*names, check) if route.is_report else names)
+        return _act(server.controller, route, body, (*names, check) if route.is_report else names)
 
     def _has_hung_up(self) -> bool:
         """Whether the caller has closed the connection. It sends nothing else while it waits for a response."""
@@ -297,9 +280,9 @@ def _not_allowed(caller: Caller, hostname: str) -> str:
     return f"the token of {caller.hostname or 'launchers'} does not allow calls for {hostname}"
 
 
-def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
+def _act(controller: Controller, route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
     try:
-        result = route.action(body, *names)
+        result = route.action(controller, body, *names)
         if isinstance(result, Path):
             return Reply(200, file=result) if result.is_file() else Reply(404, f"there is no {result.name}".encode())
     except NotAllowed as error:
@@ -324,11 +307,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     request_queue_size = 1024
 
     def __init__(self, address: str, token: Path, controller: Controller) -> None:
+        self.controller = controller
         self._token = token
-        self._routes = [
-            (route, re.compile(route.path))
-            for route in [*_routes_of_launchers(controller), *_routes_of_users(controller)]
-        ]
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         if address.startswith(UNIX):
             self.address_family = socket.AF_UNIX
@@ -361,8 +341,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def find(self, method: str, path: str) -> Tuple[Optional[AllowedCall], Tuple[str, ...], str]:
         """The route of a call, the names in its path, and the hostname among them; empty without one."""
-        for route, pattern in self._routes:
-            match = pattern.fullmatch(path) if route.method == method else None
+        for route in CALLS:
+            match = re.fullmatch(route.path, path) if route.method == method else None
             if match:
                 return route, match.groups(), match.groupdict().get("task", "")
         return None, (), ""

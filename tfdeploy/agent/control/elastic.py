@@ -39,7 +39,7 @@ def awaited_tasks(run: RunState) -> List[TaskState]:
         for task in listed_tasks(run)
         if not run.has_started
         or not is_optional(run.spec, task)
-        or (task.instance and task.hostname not in run.reserved)
+        or (task.report.instance and task.hostname not in run.reserved)
     ]
 
 
@@ -81,7 +81,7 @@ def reserve_addresses(run: RunState, choose_port: Callable[[], int]) -> None:
         host = name + first.host[len(FIRST_WORKER) :] if has_names else first.host
         if name in addresses and (task is not None or addresses[name].rpartition(":")[0] == host):
             continue
-        if task is not None and task.state not in FINAL and (not run.has_started or task.instance):
+        if task is not None and task.state not in FINAL and (not run.has_started or task.report.instance):
             continue
         chosen = run.spec.worker_port + index if run.spec.worker_port else 0
         run.reserved[name] = f"{host}:{chosen or (first.port if has_names else choose_port())}"

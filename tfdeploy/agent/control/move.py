@@ -14,6 +14,7 @@ from ..model.run_state import (
     SCHEDULED,
     STARTING,
     STOPPED,
+    LauncherReport,
     RunResult,
     RunState,
     TaskState,
@@ -64,7 +65,8 @@ def _begin_again(task: TaskState) -> None:
     task.attempt += 1 if has_started else 0
     task.state, task.reason = STARTING if has_started else SCHEDULED, ""
     task.failures, task.losses, task.not_before, task.restart_delay = 0, 0, 0.0, 0.0
-    task.container, task.machine, task.host, task.port = "", "", "", 0
+    task.report = LauncherReport(task.hostname, task.report.instance)
+    task.host, task.port = "", 0
     task.ready, task.at_rest, task.seen, task.started, task.ended = False, False, 0.0, 0.0, 0.0
     task.end = None
 

@@ -26,11 +26,12 @@ from ..model.run_state import (
     TIME_LIMIT,
     Ended,
     FormerTask,
+    LauncherReport,
     RunResult,
     RunState,
     TaskState,
 )
-from ..model.sync import LauncherReport, Order
+from ..model.sync import Order
 from ..model.task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .controller_absence import adopt_attempts, is_hearing, listen_again
@@ -70,7 +71,7 @@ def apply_report(run: RunState, report: LauncherReport, now: float) -> List[Even
     happened = _apply_report(run, report, now)
     task, former = run.tasks.get(report.hostname), run.former.get(report.hostname)
     runs = report.phase == sync.RUNNING
-    if task is not None and task.instance == report.instance:
+    if task is not None and task.report.instance == report.instance:
         has_ended = task.state in FINAL or run.result is not None
         task.at_rest = not runs and has_ended and not may_finish(run, task, now)
         if former is not None:
@@ -82,14 +83,12 @@ def apply_report(run: RunState, report: LauncherReport, now: float) -> List[Even
 
 def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Event]:
     task = run.tasks.get(report.hostname) or _restore_removed_task(run, report)
-    if task is None:
-        return []
-    if _is_fenced(task, report):
+    if task is None or _is_fenced(task, report):
         return []
     happened = adopt_attempts(run, task, report, now)
-    happened += _register_launcher(run, task, report, now) if report.instance != task.instance else []
-    task.seen = now
+    happened += _register_launcher(run, task, report, now) if report.instance != task.report.instance else []
     happened += _note_problems(task, report)
+    task.report, task.seen = report, now
     if report.run_id != run.spec.id:
         return happened + _discard_preparation(run, task, now)
     task.host, task.port, task.ready = report.host, report.port, report.ready
@@ -98,7 +97,6 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.attempt != task.attempt or task.state in FINAL:
         return happened
     task.started = report.started or task.started
-    task.is_listening = report.is_listening and report.phase == sync.RUNNING
     if report.phase == sync.RUNNING and task.state != RUNNING:
         return [*happened, apply_start(task, now - report.running_seconds)]
     if report.phase == sync.EXITED and report.exit is not None:
@@ -116,7 +114,7 @@ def _lost_at_success(task: TaskState, end: Ended) -> List[Event]:
 
 def _is_fenced(task: TaskState, report: LauncherReport) -> bool:
     """Whether the report is of a launcher that another has replaced, as on a machine that was unreachable for a while."""
-    is_older = report.instance != task.instance and 0 < report.generation < task.generation
+    is_older = report.instance != task.report.instance and 0 < report.generation < task.generation
     return is_older or report.instance in task.fenced
 
 
@@ -130,14 +128,12 @@ def _is_early(run: RunState, report: LauncherReport) -> bool:
 def _note_problems(task: TaskState, report: LauncherReport) -> List[Event]:
     """Events of what the launcher cannot do for now, and of output that it dropped, once that has ended."""
     happened = []
-    if report.problem not in ("", task.problem):
+    if report.problem not in ("", task.report.problem):
         happened.append(Event(events.LAUNCHER_PROBLEM, task=task.hostname, reason=report.problem))
-    task.problem = report.problem
     count = report.dropped_bytes - task.dropped_reported
-    if count > 0 and (report.exit is not None or report.dropped_bytes == task.dropped_bytes):
+    if count > 0 and (report.exit is not None or report.dropped_bytes == task.report.dropped_bytes):
         happened.append(Event(events.OUTPUT_DROPPED, task=task.hostname, count=count))
         task.dropped_reported = report.dropped_bytes
-    task.dropped_bytes = report.dropped_bytes
     return happened
 
 
@@ -225,10 +221,8 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     if task.user_action:
         task.user_action, task.not_before, task.losses = "", 0.0, 0
     task.generation = max(task.generation + (report.generation == 0), report.generation)
-    task.dropped_bytes, task.dropped_reported = 0, 0
-    task.fenced = [*task.fenced, *filter(None, [task.instance])][-_MAX_FENCED:]
-    task.instance, task.ready, task.can_upload = report.instance, False, report.can_upload
-    task.container, task.machine, task.created = report.container, report.machine, report.created
+    task.fenced = [*task.fenced, *filter(None, [task.report.instance])][-_MAX_FENCED:]
+    task.ready, task.dropped_reported = False, 0
     return happened
 
 
@@ -324,7 +318,7 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
 def note_order(run: RunState, report: LauncherReport, order: Order) -> None:
     """This order is the response to the report: the launcher may exit by it."""
     task = run.tasks.get(report.hostname)
-    if task is not None and task.instance == report.instance:
+    if task is not None and task.report.instance == report.instance:
         task.exits = order.action == sync.END and order.upload is None
 
 

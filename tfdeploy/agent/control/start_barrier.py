@@ -51,8 +51,12 @@ def tasks_not_ready(run: RunState) -> List[str]:
 def starting_services(run: RunState, now: float) -> List[str]:
     """The hostnames of the services that the other tasks wait for: those with listed addresses that neither listen nor have ended."""
     listed = (task for task in run.services if not run.spec.is_unlisted(task.job))
-    services = (task for task in listed if task.state not in FINAL and not task.is_listening)
-    return [task.hostname for task in services if task.state != RUNNING or now - task.since < LISTEN_SECONDS]
+    open_ones = (task for task in listed if task.state not in FINAL)
+    return [task.hostname for task in open_ones if task.state != RUNNING or not _listens(task, now)]
+
+
+def _listens(task: TaskState, now: float) -> bool:
+    return task.report.is_listening or now - task.since >= LISTEN_SECONDS
 
 
 def advance_barrier(run: RunState, now: float) -> List[Event]:

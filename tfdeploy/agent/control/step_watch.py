@@ -96,7 +96,9 @@ class StepWatch:
         return (
             is_same
             and is_running
-            and not any(task.problem or run.silent_seconds(task, now) > _SILENT_SECONDS for task, _ in self._usual(run))
+            and not any(
+                task.report.problem or run.silent_seconds(task, now) > _SILENT_SECONDS for task, _ in self._usual(run)
+            )
         )
 
     def _usual(self, run: RunState) -> Iterator[Tuple[TaskState, float]]:

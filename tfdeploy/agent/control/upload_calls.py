@@ -97,7 +97,7 @@ class UploadCalls:
 def _machine(run: RunState, hostname: str) -> str:
     """The machine for which this task uploads."""
     machine = machine_of(run, hostname)
-    return run.tasks[hostname].machine if machine is None else machine
+    return run.tasks[hostname].report.machine if machine is None else machine
 
 
 def _ended(stored: List[ManifestArtifact], left_out: List[LeftOut]) -> Iterator[Event]:

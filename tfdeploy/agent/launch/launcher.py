@@ -17,8 +17,9 @@ from typing import Optional
 
 from ..model import sync, task_command
 from ..model.run_spec import RunSpec, TaskSpec
+from ..model.run_state import LauncherReport
 from ..model.settings import TaskSettings
-from ..model.sync import LauncherReport, Order
+from ..model.sync import Order
 from ..model.task_command import TaskAddress
 from ..record.output_lines import STDERR, Part, encode
 from ..system.locks import locked

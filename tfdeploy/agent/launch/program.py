@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import List, Optional, Tuple
 
 from ..model import sync
-from ..model.run_state import Ended
+from ..model.run_state import Ended, LauncherReport
 from ..model.settings import Limits
-from ..model.sync import LauncherReport
 from ..system.files import write_whole
 from ..system.polling import boot_seconds
 from ..wire.log_shipper import Shipper
@@ -168,7 +167,7 @@ class Program:
             "started": self.started,
             "exit": exit_.to_dict() if exit_ else None,
             "ended_at": ended_at,
-            "restarted": [(end.attempt, end.to_dict(), at) for end, at in self.restarted],
+            "restarted": [(end.to_dict(), at) for end, at in self.restarted],
             "boot": boot_id(),
         }
         write_whole(self._exit_file, json.dumps(content), sync=True)
@@ -182,8 +181,7 @@ class Program:
             is_this_boot = content["boot"] == boot_id()
             self._ended_at = content["ended_at"] if is_this_boot else -1.0
             self.restarted = [
-                (Ended.from_dict({**end, "attempt": attempt}), at if is_this_boot else -1.0)
-                for attempt, end, at in content.get("restarted", [])
+                (Ended.from_dict(end), at if is_this_boot else -1.0) for end, at in content.get("restarted", [])
             ]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             self.exit = None

@@ -36,7 +36,7 @@ class SparseJsonData(JsonData):
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON, without what is empty or 0."""
-        return {name: value for name, value in super().to_dict().items() if value not in ("", 0, None, [])}
+        return {name: _to_json(value) for name, value in vars(self).items() if value}
 
 
 def _to_json(value: Any) -> Any:

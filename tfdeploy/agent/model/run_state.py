@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
 
-from .json_data import JsonData
+from .json_data import JsonData, SparseJsonData
 from .run_spec import RunSpec
 
 SCHEDULED, STARTING, WAITING, RUNNING = "scheduled", "starting", "waiting", "running"
@@ -65,7 +65,7 @@ class Ended(JsonData):
     """In seconds since 1970, by the clock of its machine."""
     ran_seconds: float = 0.0
     """How long it ran, by a clock that does not step."""
-    age: float = 0.0
+    age: float = field(default=0.0, compare=False)
     """Seconds from the end to the report, by a clock that does not step; -1 where the launcher did not see the end itself."""
     killed: List[str] = field(default_factory=list)
     """After a success: the command lines of processes that the program had left behind and that its launcher has killed."""
@@ -80,6 +80,48 @@ class Ended(JsonData):
         if self.out_of_memory:
             return OUT_OF_MEMORY
         return KILLED if self.signal else FAILED
+
+
+@dataclass(frozen=True)
+class LauncherReport(SparseJsonData):
+    """A launcher's state. Equal ones may differ in what grows with time alone.
+
+    A report of a new `instance` may have `run_id`, `attempt` and an `exit`: the program's end was stored on disk by the launcher
+    before it, which was killed before it could report. The end counts as if that launcher had reported it.
+    """
+
+    hostname: str = ""
+    instance: str = ""
+    """A new one for each launcher; empty before the first one."""
+    container: str = ""
+    machine: str = ""
+    host: str = ""
+    port: int = 0
+    created: float = 0.0
+    run_id: str = ""
+    """The run that it has prepared."""
+    ready: bool = False
+    attempt: int = 0
+    """That of the program that runs, or ran last."""
+    phase: str = "idle"
+    """One of the phases of `sync`."""
+    started: float = 0.0
+    running_seconds: float = field(default=0.0, compare=False)
+    """How long its program has run, by a clock that does not step; 0 while none runs."""
+    exit: Optional[Ended] = None
+    problem: str = ""
+    """Why it cannot prepare the run or start the program, although it tries again; empty when nothing is wrong."""
+    dropped_bytes: int = 0
+    """Bytes of output that this instance could not store, as on a full disk. It only grows."""
+    generation: int = 0
+    """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
+    report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
+    can_upload: bool = False
+    """It uploads artifacts when an order asks for it."""
+    is_listening: bool = False
+    """The program of a service listens at the task's port."""
+    restarted: List[Ended] = field(default_factory=list)
+    """While the controller was away, these attempts have ended, and the launcher itself has begun the one after each."""
 
 
 @dataclass
@@ -103,17 +145,15 @@ class TaskState(JsonData):
     """Its program is not started earlier: the end of the back-off."""
     user_action: str = ""
     """`restarted` or `replaced`: what the user has asked for, until the next launcher has reported."""
-    instance: str = ""
-    """The identity of its launcher."""
-    container: str = ""
-    machine: str = ""
+    report: LauncherReport = field(default_factory=LauncherReport)
+    """The last one of its launcher, whatever run and attempt that is about."""
     host: str = ""
     port: int = 0
+    """What its launcher has last reported for this run."""
     ready: bool = False
     """The launcher has the run's code and a port."""
     end: Optional[Ended] = None
     """How its program ended last; None while it runs, and where it was stopped."""
-    created: float = 0.0
     started: float = 0.0
     ended: float = 0.0
     seen: float = 0.0
@@ -126,23 +166,15 @@ class TaskState(JsonData):
     """The identities of its earlier launchers. One that is still alive must exit."""
     generation: int = 0
     """That of its launcher: each further one has a higher one."""
-    problem: str = ""
-    """What its launcher tries again, as on a full disk."""
-    dropped_bytes: int = 0
-    """What its launcher reports of output that it could not store."""
     dropped_reported: int = 0
-    """How much of that the events contain."""
+    """How much of the output that its launcher could not store the events contain."""
     decided: int = 0
     """The last attempt that did not follow from the end of the one before, but from a decision on the task or the run. What a launcher
     has started again by itself since an attempt before it does not count."""
     machine_ends: bool = False
     """It was interrupted because its machine is about to be shut down."""
-    can_upload: bool = False
-    """Its launcher uploads artifacts."""
     exits: bool = False
     """The last order told its launcher to exit: no later order reaches it."""
-    is_listening: bool = False
-    """That of a service: its program listens at the task's port."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
@@ -352,7 +384,7 @@ class RunState(JsonData):
         task = self.tasks.get(hostname)
         if task is None:
             return self.former.get(hostname, FormerTask())
-        return FormerTask(task.instance, task.attempt, task.generation, self.seen(hostname))
+        return FormerTask(task.report.instance, task.attempt, task.generation, self.seen(hostname))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "RunState":

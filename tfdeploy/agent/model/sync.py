@@ -5,7 +5,6 @@ from typing import List, Optional
 
 from .json_data import JsonData, SparseJsonData
 from .run_spec import RestartPolicy, RunSpec
-from .run_state import Ended
 from .task_command import TaskAddress
 
 IDLE, RUNNING, EXITED = "idle", "running", "exited"
@@ -17,47 +16,6 @@ stop it and exit; nothing, because there is no run yet."""
 
 STOPPED, REPLACED, INTERRUPTED = "stopped", "replaced", "interrupted"
 """Why a launcher ended its program: by an order, for another attempt, because it received a signal itself."""
-
-
-@dataclass(frozen=True)
-class LauncherReport(SparseJsonData):
-    """A launcher's state.
-
-    A report of a new `instance` may have `run_id`, `attempt` and an `exit`: the program's end was stored on disk by the launcher
-    before it, which was killed before it could report. The end counts as if that launcher had reported it.
-    """
-
-    hostname: str
-    instance: str
-    """A new one for each launcher."""
-    container: str = ""
-    machine: str = ""
-    host: str = ""
-    port: int = 0
-    created: float = 0.0
-    run_id: str = ""
-    """The run that it has prepared."""
-    ready: bool = False
-    attempt: int = 0
-    """That of the program that runs, or ran last."""
-    phase: str = IDLE
-    started: float = 0.0
-    running_seconds: float = 0.0
-    """How long its program has run, by a clock that does not step; 0 while none runs."""
-    exit: Optional[Ended] = None
-    problem: str = ""
-    """Why it cannot prepare the run or start the program, although it tries again; empty when nothing is wrong."""
-    dropped_bytes: int = 0
-    """Bytes of output that this instance could not store, as on a full disk. It only grows."""
-    generation: int = 0
-    """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
-    report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
-    can_upload: bool = False
-    """It uploads artifacts when an order asks for it."""
-    is_listening: bool = False
-    """The program of a service listens at the task's port."""
-    restarted: List[Ended] = field(default_factory=list)
-    """While the controller was away, these attempts have ended, and the launcher itself has begun the one after each."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def checkpoint_machines(run: RunState | None) -> set[str]:
     """The machines of the tasks of a run that uses the volume of the default `train_dir`."""
     if run is None or not run.spec.train_dir.startswith(TRAIN_FOLDER):
         return set()
-    return {task.machine for task in run.tasks.values() if task.machine}
+    return {task.report.machine for task in run.tasks.values() if task.report.machine}
 
 
 def _changes_network(old: TaskProps, props: TaskProps) -> bool:

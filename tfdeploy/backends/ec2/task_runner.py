@@ -114,7 +114,7 @@ def _named_machines(cluster: ClusterRef, state: ObservedState) -> ObservedMachin
     machines, run = state.machines, state.view.run_state
     if machines.others != GONE:
         return machines
-    used = [task.machine for task in run.tasks.values() if task.machine] if run else []
+    used = [task.report.machine for task in run.tasks.values() if task.report.machine] if run else []
     gone = dict.fromkeys([*used, *ssh.read(cluster).hosts, *machines.failures], GONE)
     return machines._replace(statuses={**gone, **machines.statuses}, others=NOT_CREATED)
 

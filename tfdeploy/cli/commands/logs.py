@@ -140,9 +140,8 @@ def find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str,
 
 def _containers(record: Record, run: RunState) -> dict[str, str]:
     """The tasks that the run has or ever had, and their containers; empty for a task that was removed."""
-    return {
-        hostname: run.tasks[hostname].container if hostname in run.tasks else "" for hostname in record.hostnames(run)
-    }
+    tasks = run.tasks
+    return {name: tasks[name].report.container if name in tasks else "" for name in record.hostnames(run)}
 
 
 def select_tasks(title: str, names: Sequence[str], containers: Mapping[str, str]) -> list[str]:

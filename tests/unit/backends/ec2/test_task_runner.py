@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import CLUSTER, instance
-from tfdeploy.agent.model.run_state import RunState
+from tfdeploy.agent.model.run_state import LauncherReport, RunState
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.backends.base import ObservedMachines, ObservedState
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
@@ -105,7 +105,7 @@ def test_while_ec2_does_not_respond_the_price_is_that_of_the_plan(
 def test_only_a_machine_that_had_a_task_is_gone(observed: Callable[..., ObservedState], is_preview: bool) -> None:
     """The other one is that of an update to more workers, which has failed before."""
     state = run_state()
-    state.tasks["worker-0"].machine = "mnist-m0"
+    state.tasks["worker-0"].report = LauncherReport(machine="mnist-m0")
     found = observed(state, silent=NOW, is_preview=is_preview)
     assert (found.machines.status("mnist-m0"), found.machines.status("mnist-m1")) == ("gone", "not created")
     assert found.cost is not None

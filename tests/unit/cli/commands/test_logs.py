@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.printing import write
 from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.model.run_state import FormerTask, RunState
+from tfdeploy.agent.model.run_state import FormerTask, LauncherReport, RunState
 from tfdeploy.agent.record import pattern_process
 from tfdeploy.agent.record.output import Log
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
@@ -45,7 +45,7 @@ def test_a_task_that_was_removed_can_be_named(tmp_path: Path) -> None:
     """By its last lines, also where an earlier version wrote the record; and where it never printed."""
     record = Record(tmp_path)
     run = RunState(RunSpec("one", [TaskSpec("worker-0", "worker", 0)], {}), 1.0)
-    run.tasks["worker-0"].container = "abc123"
+    run.tasks["worker-0"].report = LauncherReport(container="abc123")
     run.former = {"worker-1": FormerTask(attempt=2), "worker-9": FormerTask("of an earlier run")}
     record.save(run)
     for attempt, text in ((1, b"first\n"), (2, b"last words\n")):

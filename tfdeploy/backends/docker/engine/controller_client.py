@@ -187,7 +187,7 @@ class ControllerClient(ContainerController):
         task = run.tasks.get(hostname) if run else None
         seen = run.seen(hostname) if run else 0.0
         silent = None if at is None else at - seen if seen else 0.0
-        return FormerLauncher((task.machine if task else "") or machine, silent)
+        return FormerLauncher((task.report.machine if task else "") or machine, silent)
 
 
 def _address(container: Mapping[str, Any]) -> str:
