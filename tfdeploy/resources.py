@@ -95,7 +95,7 @@ class CleanupProvider(NamedProvider):
         Pulumi deletes them only after the program has ended."""
         if news.get("replacement"):
             from .backends import move_record
-            from .backends.move import Replacement
+            from .backends.base import Replacement
 
             replacement = Replacement.from_dict(plain_values(news["replacement"]))
             move_record.bring_home(news["cluster"], replacement)

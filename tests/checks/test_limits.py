@@ -10,18 +10,18 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 1864,
-    "tfdeploy/program": 1709,
+    "tfdeploy/program": 1707,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11360,
-    "tfdeploy/backends": 3429,
-    "tfdeploy/backends/local": 1732,
-    "tfdeploy/backends/docker": 3905,
-    "tfdeploy/backends/kubernetes": 2961,
-    "tfdeploy/backends/ec2": 6661,
+    "tfdeploy/backends": 3434,
+    "tfdeploy/backends/local": 1724,
+    "tfdeploy/backends/docker": 3902,
+    "tfdeploy/backends/kubernetes": 2959,
+    "tfdeploy/backends/ec2": 6656,
     "tfdeploy/report": 4260,
     "tfdeploy/cli": 6394,
-    "tests": 76398,
+    "tests": 76387,
     "bench": 4333,
     "docs": 4515,
     "design": 1903,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48248, 323
+PACKAGE_LINES, PACKAGE_MODULES = 48233, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

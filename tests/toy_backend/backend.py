@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pulumi
@@ -33,15 +32,17 @@ from tfdeploy.backends.base import (
     Discovery,
     EngineTask,
     ObservedState,
+    Planner,
     Retain,
     RunOutputs,
     RunProps,
+    TaskAccess,
     TaskOutputs,
     TaskProps,
+    TaskRunner,
 )
 from tfdeploy.backends.controller_calls import ControllerApi
 from tfdeploy.backends.move import StoppedRun
-from tfdeploy.backends.planning import DependencyRequest, Rendered
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import compiled_application, version
 from tfdeploy.errors import BackendError
@@ -59,8 +60,8 @@ _NODES = ("node-a", "node-b")
 _MACHINE = platform.node().partition(".")[0] or "localhost"
 
 
-class ToyPlanner:
-    """The contract is `backends.planning.Planner`."""
+class ToyPlanner(Planner[Inventory]):
+    """The contract is `backends.base.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]) -> str:
         return str(state_folder() / "toys" / folder)
@@ -82,12 +83,6 @@ class ToyPlanner:
         refuse_script(spec, code_files)
         refuse_same_ports(plan)
         return ()
-
-    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
-        return Rendered()
-
-    def register_dependencies(self, request: DependencyRequest[Inventory]) -> Mapping[str, Mapping[str, Any]]:
-        return {}
 
 
 class _Home:
@@ -166,7 +161,7 @@ class _Home:
                 controller_calls.stop(controller, has_ended, self.stop_seconds(), to_move)
 
 
-class ToyTaskRunner:
+class ToyTaskRunner(TaskRunner):
     """The contract is `backends.base.TaskRunner`."""
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
@@ -265,7 +260,7 @@ class ToyTaskRunner:
             yield controller
 
 
-class ToyAccess:
+class ToyAccess(TaskAccess):
     """The contract is `backends.base.TaskAccess`; the toy reaches no task."""
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
@@ -275,11 +270,6 @@ class ToyAccess:
     def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> Mapping[str, TaskDump]:
         with _Home(cluster).controller() as controller:
             return controller_calls.take_dumps(controller, cluster["name"], hostnames)
-
-    def _unsupported(self, *_: Any, **__: Any) -> Any:
-        raise BackendError("the toy backend does not support this")
-
-    restart_effect = restart = lost_effect = confirm_lost = execute = ssh = usage = route = files = _unsupported
 
 
 def discover(place: str = "") -> list[DiscoveredCluster]:

@@ -11,7 +11,7 @@ from tfdeploy.spec.cluster import ClusterSpec
 
 
 class NodesPlanner(ToyPlanner):
-    """The contract is `backends.planning.Planner`."""
+    """The contract is `backends.base.Planner`."""
 
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
         inventory = super().inspect(cluster, spec, program_folder)

@@ -93,7 +93,6 @@ LOADED = [
             "tfdeploy.agent.model.settings",
             "tfdeploy.agent.record.artifacts",
             "tfdeploy.agent.record.search",
-            "tfdeploy.backends.planning",
             "tfdeploy.backends.zipapp",
             "tfdeploy.backends.move",
             "tfdeploy.report.diagnosis",

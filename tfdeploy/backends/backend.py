@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SpecError
 from ..spec.backends import backend_entry, install_advice, refuse_platform
-from .base import Check, ClusterRef, DiscoveredCluster, Discovery, TaskAccess, TaskRunner
+from .base import Check, ClusterRef, DiscoveredCluster, Discovery, MachineProvider, Planner, TaskAccess, TaskRunner
 
 if TYPE_CHECKING:  # the command imports this module too, and needs no plan
     from ..plan.inventory import PlaceRef
-    from .planning import MachineProvider, Planner
 
 _import_lock = threading.RLock()
 """Where a package is missing, two threads that import the same modules get half of a module, and another error."""

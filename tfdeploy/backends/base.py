@@ -1,24 +1,34 @@
 """The contracts of a backend, and the types that cross them.
 
-A backend is a record of five small contracts (`backend.Backend`): `Planner`, `TaskRunner`, `TaskAccess`, `Discovery` and, where it
-creates machines, `MachineProvider`. Those that only plans need are in `planning`. None of them keeps state in memory: each call
-gets the `ClusterRef` of the cluster that it is about. A delete treats "not found" as success. What a `TaskRunner` gets and
-returns is plain JSON, because it goes through Pulumi's state. `design/backends.md` describes how to add a backend.
+A backend is a record of small contracts (`backend.Backend`): `Planner`, `TaskRunner`, `TaskAccess` and `Discovery`; where it creates
+machines, `MachineProvider`, and where runs can move, `move.RunMover`. A task is whatever the place runs: a process, a container, a
+job. A method with a body does the least that is needed itself. None keeps state in memory: each call gets the `ClusterRef` of the
+cluster that it is about. A delete treats "not found" as success. What a `TaskRunner` gets and returns is plain JSON, because it goes
+through Pulumi's state. `design/backends.md` describes how to add a backend.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NotRequired, Protocol, TypedDict, TypeVar
 
+from ..agent.model.json_data import JsonData
+from ..errors import BackendError
 from ..units import text_of_size
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
+    import pulumi
+
     from ..agent.model.settings import Limits
     from ..agent.model.task_dump import TaskDump
     from ..agent.record.record import RecordView, ViewRequest
     from ..outputs import CostSummary
-    from ..plan.inventory import PlaceRef
+    from ..plan.inventory import Inventory, PlaceRef
+    from ..plan.plan import Change, Plan
+    from ..plan.retained_data import RetainedData
+    from ..plan.scheduler import Machine
+    from ..spec.cluster import ClusterSpec
     from .connection import Connect, Connection
 
 CONTROLLER = "controller"
@@ -232,6 +242,113 @@ class Check(NamedTuple):
     """What to do, where it is not."""
 
 
+InventoryT = TypeVar("InventoryT", bound="Inventory")
+"""What a backend reports that exists: a subclass of `Inventory` has what only its own planner reads."""
+
+
+@dataclass(frozen=True)
+class Replacement(JsonData):
+    """An update replaces machines of a run: before that it is stopped, and its record is brought to this computer. It continues on the
+    new machines."""
+
+    machines: tuple[str, ...] = ()
+    """The ids of the machines. Empty where an earlier update has stopped the run, and has not submitted it again."""
+    keeps_train_dir: bool = False
+    """Whether the new machines see the run's `train_dir` too."""
+    continues: bool = True
+    """Whether this run, or one that resumes it, is submitted then."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a plan becomes on one backend. Made once by `Planner.render`."""
+
+    tasks: Mapping[str, JsonData] = field(default_factory=dict)
+    """Hostname to what `TaskProps.container` has as JSON. Empty where tasks are processes."""
+    controller: JsonData | None = None
+    """What `RunProps.container` has as JSON; None where the controller is a process."""
+    changes: "tuple[Change | str, ...]" = ()
+    """What an update would change in tasks and machines that exist; and what it costs."""
+    retained: "tuple[RetainedData, ...]" = ()
+    """Each place that has data of the cluster or will have it, and whether `pulumi destroy` keeps it."""
+    replacement: Replacement | None = None
+    """What happens with the run where machines are replaced."""
+
+
+@dataclass(frozen=True)
+class DependencyRequest(Generic[InventoryT]):
+    """What `Planner.register_dependencies` registers for."""
+
+    name: str
+    """The prefix of the resources' names."""
+    cluster: ClusterRef
+    spec: "ClusterSpec"
+    plan: "Plan"
+    inventory: InventoryT
+    token: "pulumi.Output[str]"
+    secrets: Mapping[str, "pulumi.Input[str]"]
+    opts: "pulumi.ResourceOptions"
+
+
+class Planner(Protocol[InventoryT]):
+    """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
+
+    def home(self, folder: str, spec: "ClusterSpec", providers: "Mapping[str, pulumi.ProviderResource]") -> str:
+        """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
+        `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
+
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> InventoryT:
+        """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
+        this computer.
+
+        Raises:
+            SpecError: an argument names something that does not exist.
+            Unreachable: the place does not respond.
+        """
+
+    def validate(
+        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT, code_files: Sequence[str]
+    ) -> Sequence[str]:
+        """Refuse a plan that cannot work, before anything is created; the warnings about the rest. Least: what `backends.validate` has.
+
+        Raises:
+            SpecError: with the argument, what is wrong with it, and what to do.
+        """
+
+    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT) -> Rendered:
+        """What each task's process, service or instance will be, and what that changes. Least: nothing.
+
+        Raises:
+            SpecError: an argument is not valid.
+        """
+        return Rendered()
+
+    def register_dependencies(self, request: DependencyRequest[InventoryT]) -> Mapping[str, Mapping[str, Any]]:
+        """Register, with Pulumi, what tasks and controller need before they can be created. Job to its `TaskProps.dependencies`, with
+        Pulumi's outputs among the values. Least: nothing."""
+        return {}
+
+
+class MachineProvider(Protocol):
+    """Creates the machines that tasks run on. Only a backend that rents machines has one."""
+
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "tuple[Sequence[Machine], Sequence[str]]":
+        """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
+        exist, but are not needed."""
+
+    def register(self, request: DependencyRequest[Any]) -> Any:
+        """Register the machines with Pulumi; the resource that exists when they form a cluster."""
+
+    def observe(self, cluster: ClusterRef) -> ObservedMachines:
+        """The machines as they are now; where the place does not respond, `problems` reports it. It writes nothing."""
+
+    def verify(self, cluster: ClusterRef, place_id: str) -> None:
+        """Check that this is the place with the cluster's machines, before any is deleted. SpecError: it is another one."""
+
+    def delete_all(self, cluster: ClusterRef, retain: Retain) -> str:
+        """Remove machines, disks and networks; a sentence about what is retained."""
+
+
 class TaskRunner(Protocol):
     """Creates, updates and deletes tasks, submits runs, and observes them. Called by Pulumi's providers and by the command."""
 
@@ -285,23 +402,31 @@ class TaskUsage(NamedTuple):
     memory: int
 
 
+def _unsupported(cluster: ClusterRef) -> BackendError:
+    return BackendError(f"the backend {cluster['backend']} does not support this")
+
+
 class TaskAccess(Protocol):
     """How a user reaches one task. It needs no Pulumi, and does not wait for the stack's lock. Each method raises NotFound for a
-    hostname that no task has."""
+    hostname that no task has. Least: `stop_training` and `dumps`; the others raise BackendError."""
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
         """What `restart` does to the task and its data, in sentences. BackendError: the task has ended, so it has no effect."""
+        raise _unsupported(cluster)
 
     def restart(self, cluster: ClusterRef, hostname: str, replace: bool = False) -> None:
         """Restart a task on its machine, with `replace` without the data that only this task has; return when it runs again. It does
         not count as a failure. BackendError if it has ended."""
+        raise _unsupported(cluster)
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """What `confirm_lost` does, and what the user promises with it, in sentences. BackendError: it has no effect; with what to do
         instead."""
+        raise _unsupported(cluster)
 
     def confirm_lost(self, cluster: ClusterRef, machine: str) -> None:
         """Store, at the place, the user's word that a machine does not run its tasks any more, so that an update moves them."""
+        raise _unsupported(cluster)
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Have the controller stop all tasks but auxiliary ones; return at once. `time_limit` is that of the run, in seconds, where it
@@ -309,22 +434,27 @@ class TaskAccess(Protocol):
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run a command where the task's program runs, with the streams and the terminal of this process; its exit code."""
+        raise _unsupported(cluster)
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """The command that opens a shell on a machine, or on that of a task. BackendError: none does; with what to use instead."""
+        raise _unsupported(cluster)
 
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
+        raise _unsupported(cluster)
 
     def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> "Connection":
         """A connection that brings the agent's archive of a path, read as the user of the task's program. BackendError if the task does
         not run now."""
+        raise _unsupported(cluster)
 
     def dumps(self, cluster: ClusterRef, hostnames: Collection[str]) -> "Mapping[str, TaskDump]":
         """What the programs of these tasks do now; without those whose launcher is silent. BackendError if the controller is."""
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""
+        raise _unsupported(cluster)
 
 
 class Discovery(NamedTuple):

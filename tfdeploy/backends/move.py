@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ..agent.control.artifact_uploads import has_uploads
-from ..agent.model.json_data import JsonData
 from ..agent.model.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
 from ..agent.record.artifacts import RESUMABLE
@@ -55,19 +54,6 @@ class MovedRunProps(RunProps):
     """The cluster at its other places. Empty where only machines are replaced."""
     returns: bool
     """Whether the run was here before: then it continues also where it has failed at the other place."""
-
-
-@dataclass(frozen=True)
-class Replacement(JsonData):
-    """An update replaces machines of a run: before that it is stopped, and its record is brought to this computer. It continues on the
-    new machines."""
-
-    machines: tuple[str, ...] = ()
-    """The ids of the machines. Empty where an earlier update has stopped the run, and has not submitted it again."""
-    keeps_train_dir: bool = False
-    """Whether the new machines see the run's `train_dir` too."""
-    continues: bool = True
-    """Whether this run, or one that resumes it, is submitted then."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from ..agent.wire.rpc import CallError
 from ..errors import BackendError, SpecError
 from . import controller_calls
 from .backend import load
-from .base import ClusterRef
+from .base import ClusterRef, Replacement
 from .controller_calls import ControllerApi
 from .lost_record import give_record
-from .move import MovedRunProps, Replacement, RunMover, StoppedRun, begins_again, missing_checkpoint
+from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
 from .record_copy import RecordCopy
 
 _STOP_SECONDS = 60.0

@@ -12,8 +12,7 @@ import pulumi
 
 from .. import registry
 from ..backends.backend import Backend, load
-from ..backends.base import ClusterRef
-from ..backends.planning import Planner, Rendered
+from ..backends.base import ClusterRef, Planner, Rendered
 from ..errors import TfdeployError
 from ..identity import (
     Identity,

@@ -27,7 +27,8 @@ from tfdeploy.agent.model.run_state import (
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
 from tfdeploy.backends import move_record
-from tfdeploy.backends.move import Replacement, RunMover, StoppedRun
+from tfdeploy.backends.base import Replacement
+from tfdeploy.backends.move import RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 

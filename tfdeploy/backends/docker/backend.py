@@ -4,13 +4,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..backend import Backend
-from ..base import ClusterRef, Discovery, TaskAccess, place_title
+from ..base import ClusterRef, Discovery, Planner, TaskAccess, place_title
 from .discover import discover_clusters, health
 from .task_runner import DockerTaskRunner
 
 if TYPE_CHECKING:
     from ...plan.inventory import PlaceRef
-    from ..planning import Planner
 
 if find_spec("pulumi_docker") is None:  # imported where it is used, because that takes long
     raise ModuleNotFoundError("No module named 'pulumi_docker'", name="pulumi_docker")
@@ -18,7 +17,7 @@ if find_spec("pulumi_docker") is None:  # imported where it is used, because tha
 _runner = DockerTaskRunner()
 
 
-def _planner() -> "Planner[Any]":
+def _planner() -> Planner[Any]:
     from .planner import DockerPlanner
 
     return DockerPlanner()

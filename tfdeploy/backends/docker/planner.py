@@ -16,9 +16,8 @@ from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
-from ..base import CONTROLLER, ClusterRef, shown_limits
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered, shown_limits
 from ..image_content import named_image_content
-from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
 from . import containers, validate
 from .addresses import DEFAULT_PREFIX, refuse_few_addresses, refuse_overlap, taken_subnets
@@ -51,7 +50,7 @@ class DockerInventory(Inventory):
 
 
 class DockerPlanner:
-    """The contract is `backends.planning.Planner`."""
+    """The contract is `backends.base.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is the engine that the spec, or the environment, names."""

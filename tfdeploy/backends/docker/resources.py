@@ -18,9 +18,8 @@ from docker.auth import load_config
 
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
-from ..base import ClusterRef
+from ..base import ClusterRef, DependencyRequest
 from ..image_content import context_hash
-from ..planning import DependencyRequest
 from ..zipapp import application
 from . import containers
 from .engine.engine import engine_address

@@ -1,16 +1,13 @@
 """Tasks on machines of Amazon EC2 that are created for the cluster: a machine provider, composed with docker's task runner."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..backend import Backend
-from ..base import Discovery, TaskAccess
+from ..base import Discovery, Planner, TaskAccess
 from .discover import discover_clusters, health
 from .machine.machine_provider import Ec2MachineProvider
 from .task_runner import Ec2TaskRunner
-
-if TYPE_CHECKING:
-    from ..planning import Planner
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used, because that takes long
     if find_spec(_package) is None:
@@ -20,7 +17,7 @@ _machine_provider = Ec2MachineProvider()
 _runner = Ec2TaskRunner(_machine_provider)
 
 
-def _planner() -> "Planner[Any]":
+def _planner() -> Planner[Any]:
     from .planner import Ec2Planner
 
     return Ec2Planner(_machine_provider)

@@ -19,7 +19,7 @@ from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ...spec.jobs import JobSpec
-from ..base import CONTROLLER, ClusterRef
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..docker import containers
 from ..docker.labels import Services
 from ..docker.planner import current_run, render_containers, service_changes, task_machines
@@ -27,7 +27,6 @@ from ..docker.swarm.services import MANAGER_PLACEHOLDER, ContainerSettings
 from ..docker.swarm.swarm import Swarm
 from ..docker.volumes import bind
 from ..image_content import named_image_content
-from ..planning import DependencyRequest, MachineProvider, Rendered
 from ..record_copy import RecordCopy, RecordUpdate, record_archive
 from . import record_bucket, validate
 from .aws import account, api
@@ -59,7 +58,7 @@ class MachineInventory(Inventory):
 
 
 class Ec2Planner:
-    """The contract is `backends.planning.Planner`."""
+    """The contract is `backends.base.Planner`."""
 
     def __init__(self, machine_provider: MachineProvider) -> None:
         self._machine_provider = machine_provider

@@ -9,11 +9,10 @@ from typing import ClassVar
 from ...agent.model.run_state import UNKNOWN, RunState
 from ...agent.record.record import ViewRequest
 from ...errors import BackendError, SpecError
-from ..base import GONE, NOT_CREATED, ClusterRef, ObservedMachines, ObservedState, Retain, RunProps
+from ..base import GONE, NOT_CREATED, ClusterRef, MachineProvider, ObservedMachines, ObservedState, Retain, RunProps
 from ..docker.engine.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
 from ..move import StoppedRun
-from ..planning import MachineProvider
 from ..record_copy import RecordCopy
 from . import record_bucket
 from .aws import account

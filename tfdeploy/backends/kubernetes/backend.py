@@ -4,14 +4,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..backend import Backend
-from ..base import ClusterRef, Discovery, TaskAccess
+from ..base import ClusterRef, Discovery, Planner, TaskAccess
 from .discover import discover_clusters, health
 from .kubeconfig import parse_home
 from .task_runner import KubernetesTaskRunner
 
 if TYPE_CHECKING:
     from ...plan.inventory import PlaceRef
-    from ..planning import Planner
 
 if find_spec("kubernetes") is None:
     raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
@@ -19,7 +18,7 @@ if find_spec("kubernetes") is None:
 _runner = KubernetesTaskRunner()
 
 
-def _planner() -> "Planner[Any]":
+def _planner() -> Planner[Any]:
     from .planner import KubernetesPlanner
 
     return KubernetesPlanner()

@@ -13,9 +13,8 @@ from ...plan.plan import Change, Plan, TaskPlan, grouped, updates
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.jobs import JobSpec
-from ..base import ClusterRef
+from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
-from ..planning import DependencyRequest, Rendered
 from ..record_copy import RecordCopy, record_archive
 from .affinity import placement
 from .api import ApiServer
@@ -45,7 +44,7 @@ class KubernetesInventory(Inventory):
 
 
 class KubernetesPlanner:
-    """The contract is `backends.planning.Planner`."""
+    """The contract is `backends.base.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is the namespace and the API server of the context."""

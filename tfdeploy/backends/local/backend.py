@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..backend import Backend
-from ..base import Check, DiscoveredCluster, Discovery, TaskAccess, TaskRunner
-
-if TYPE_CHECKING:
-    from ..planning import Planner
+from ..base import Check, DiscoveredCluster, Discovery, Planner, TaskAccess, TaskRunner
 
 for _package in ("psutil", "supervisor"):  # imported where they are used, because that takes long
     if find_spec(_package) is None:
         raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 
-def _planner() -> "Planner[Any]":
+def _planner() -> Planner[Any]:
     from .planner import LocalPlanner
 
     return LocalPlanner()

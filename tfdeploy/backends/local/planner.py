@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -21,9 +21,8 @@ from ...plan.retained_data import RetainedData
 from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
-from ..base import ClusterRef, shown_limits
+from ..base import ClusterRef, Planner, Rendered, shown_limits
 from ..image_content import named_image_content
-from ..planning import DependencyRequest, Rendered
 from ..record_copy import record_archive
 from . import gpus, validate
 from .paths import CLUSTERS, Places, machine_id
@@ -42,8 +41,8 @@ class LocalInventory(Inventory):
     """Hostname of each existing task to its settings."""
 
 
-class LocalPlanner:
-    """The contract is `backends.planning.Planner`."""
+class LocalPlanner(Planner[LocalInventory]):
+    """The contract is `backends.base.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """A cluster's home is its folder in the user's state folder.
@@ -104,10 +103,6 @@ class LocalPlanner:
             )
         ]
         return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
-
-    def register_dependencies(self, request: DependencyRequest[LocalInventory]) -> Mapping[str, Mapping[str, Any]]:
-        """Processes need nothing."""
-        return {}
 
 
 def _retained_data(cluster: ClusterRef, plan: Plan) -> Iterator[RetainedData]:

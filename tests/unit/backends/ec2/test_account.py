@@ -18,14 +18,13 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
-from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.base import ClusterRef, DependencyRequest
 from tfdeploy.backends.ec2 import record_bucket
 from tfdeploy.backends.ec2.aws import account, settings
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
 from tfdeploy.backends.ec2.planner import Ec2Planner
-from tfdeploy.backends.planning import DependencyRequest
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import with_format
 from tfdeploy.resources import CleanupProvider

@@ -18,10 +18,10 @@ from tfdeploy.agent.model.run_state import (
     RunResult,
     RunState,
 )
+from tfdeploy.backends.base import Replacement
 from tfdeploy.backends.ec2.machine import machine_replacement as move
 from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.model import MachineState
-from tfdeploy.backends.move import Replacement
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 

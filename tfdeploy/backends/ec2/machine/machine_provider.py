@@ -9,10 +9,9 @@ from ....errors import BackendError, SpecError, Unreachable
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PRIVATE, SSM
-from ...base import GONE, ClusterRef, ObservedMachines, Retain
+from ...base import GONE, ClusterRef, DependencyRequest, ObservedMachines, Retain
 from ...docker.swarm.nodes import node_status
 from ...parallel_calls import for_all
-from ...planning import DependencyRequest
 from .. import cleanup, record_bucket, validate
 from ..aws import account, api
 from ..ssh_key import read_stored_key
@@ -28,7 +27,7 @@ _STATUS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
 
 
 class Ec2MachineProvider:
-    """The contract is `backends.planning.MachineProvider`."""
+    """The contract is `backends.base.MachineProvider`."""
 
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> tuple[Sequence[Machine], Sequence[str]]:
         """The machines that the cluster needs, and the surplus. From then on this process reaches those that run."""

@@ -6,7 +6,8 @@ from ....plan.plan import Plan
 from ....plan.run_id import is_same_content
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
-from ...move import Replacement, failed_run, refuse_without_checkpoint, without_checkpoint
+from ...base import Replacement
+from ...move import failed_run, refuse_without_checkpoint, without_checkpoint
 from . import machines
 from .machines import ec2_machine
 from .user_data import SHARED, disk_folder
