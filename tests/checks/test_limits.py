@@ -18,10 +18,10 @@ LIMITS = {
     "tfdeploy/backends/local": 1724,
     "tfdeploy/backends/docker": 3902,
     "tfdeploy/backends/kubernetes": 2959,
-    "tfdeploy/backends/ec2": 6656,
+    "tfdeploy/backends/ec2": 6636,
     "tfdeploy/report": 4260,
     "tfdeploy/cli": 6394,
-    "tests": 76387,
+    "tests": 76381,
     "bench": 4333,
     "docs": 4515,
     "design": 1903,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48233, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48213, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -4,6 +4,7 @@
 """
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -224,6 +225,8 @@ def main() -> int:
         STATE.mkdir(parents=True, exist_ok=True)
         if not (STATE / "born").exists():
             (STATE / "born").touch()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the files of the artifacts of a run are open together
     watchdog = Watchdog(settings, LocalEngine(), Metadata())
     while True:
         try:

@@ -1,23 +1,22 @@
-"""Uploads the controller's record to the bucket: what has grown since, and after each slice of time the list of what is whole,
-`record/current.json`.
+"""Uploads the controller's record to the bucket: what has changed since, and after each slice of time the list of what is whole,
+`record/current.json`. It is the list of every copy, and a range is an object: a part of `PART` bytes.
 
-Files only grow, but artifacts are replaced. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is
-not uploaded again as a whole. The folders of the record take turns: however much is written, each is uploaded in the end.
+A round goes over all files, a part at a time. A part that is as it was is not sent again, so a log that grows is not uploaded as a
+whole; and however much is written, each file is uploaded in the end.
 
-A checkpoint may be replaced at any time, also while it is uploaded. So the artifacts of a run are uploaded from links to them, as they
-are at one moment. Their objects have places, which are used again when the list names them no longer, and the list has the former
-artifacts of a run until the new ones are whole. The list is on the disk as well, for the next watchdog.
+A checkpoint may be replaced at any time, also while it is uploaded. So the artifacts of a run are opened together, by its list of them.
+Their objects have places, which are used again when the list in the bucket names them no longer, and that has the former artifacts of a
+run until the new ones are whole. It is on the disk as well, for the next watchdog.
 """
 
 import hashlib
 import json
 import os
-import re
-import shutil
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import IO, Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
 
 LIST = "record/current.json"
 EVERY = 300.0
@@ -32,16 +31,12 @@ PART = 4 << 20
 _STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
-_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/(run_state|search)\.json")
+_TEXTS = ("record_id", "format", "current", "runs/*/run_state.json", "runs/*/search.json")
 """Files that are replaced. Their content is in the list itself, so that they agree when an upload is cut short."""
 
-_DATA = re.compile(r"runs/[^/]+/(events\.jsonl|logs/[^/]+/[^/]+\.log)|uploading/[^/]+/artifacts(\.json|/.+)", re.DOTALL)
-"""Files that only grow, and links to artifacts. The rest of the controller's folder is not the record."""
-
-_ARTIFACTS = re.compile(r"runs/([^/]+)/artifacts[./]")
-
-_LINKS, _MANIFEST, _LISTED = "uploading", "artifacts.json", "uploaded.json"
-"""The folder of the links, the list of a run's artifacts, and the list of the record as it was uploaded last."""
+_GROWING = ("runs/*/events.jsonl", "runs/*/logs/*/*.log")
+_MANIFEST, _LISTED = "artifacts.json", "uploaded.json"
+"""The list of a run's artifacts, and the list of the record as it was uploaded last."""
 
 _PROBLEM = "upload_problem"
 """The file by which the controller learns why uploads fail."""
@@ -50,27 +45,31 @@ _LONGEST_NAME = 700
 """Bytes. S3 has 1024, with the folder of the cluster."""
 
 
-Entry = List[object]
-"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT` or a list of artifacts; for an artifact an empty
+Entry = List[Any]
+"""A file in the list: its size, its SHA-256, and its content if it is one of `_TEXTS` or a list of artifacts; for an artifact an empty
 content and its place, which are not listed there."""
 
-
-class _OutOfTime(Exception):
-    """The upload has taken `AT_ONCE`."""
+Upload = Generator[None, None, Entry]
+"""Yields between parts; the entry of the file."""
 
 
 class _Sent(NamedTuple):
     """What is uploaded of a file."""
 
-    changed: int
-    """When the file had changed last, in nanoseconds."""
-    size: int
-    hash: Any
-    """The SHA-256 of its first `size` bytes."""
-    tail: str
-    """That of those of them that are in its last part."""
-    place: str = ""
-    """Of an artifact: the name of its objects."""
+    parts: List[str]
+    """The hashes of its parts."""
+    seen: Tuple[int, ...] = ()
+    """Size and time of its last change, once it was uploaded."""
+
+
+class _Artifact(NamedTuple):
+    """What is uploaded of one version of an artifact's file."""
+
+    place: str
+    """The name of its objects."""
+    parts: List[str]
+    entry: Entry
+    """Empty until it is whole."""
 
 
 class RecordUpload:
@@ -83,14 +82,21 @@ class RecordUpload:
 
     def _start(self, record_id: str) -> None:
         self._record_id = record_id
+        self._round: Optional[Generator[None, None, None]] = None
+        self._error: Optional[OSError] = None
         self._sent: Dict[str, _Sent] = {}
-        self._turns: List[str] = []
+        self._artifacts: Dict[str, _Artifact] = {}
+        self._is_whole = True
         self._listed = self._listed_before()
-        self._whole: Dict[str, Dict[str, Entry]] = {}
+        self._data: Dict[str, Entry] = {}
+        self._stored: Dict[str, Dict[str, Entry]] = {}
         for name, entry in self._listed.items():
-            match = _ARTIFACTS.match(name)
-            if match:
-                self._whole.setdefault(f"{_LINKS}/{match[1]}", {})[name] = entry
+            if name.split("/")[2:3] in (["artifacts"], [_MANIFEST]):
+                self._stored.setdefault(name.split("/")[1], {})[name] = entry
+            elif not entry[2:]:
+                self._data[name] = entry
+            if entry[3:]:
+                self._artifacts[entry[1]] = _Artifact(entry[3], [], entry)
         self._born = int(time.time())  # a watchdog on another machine has listed places, too
         self._result: Tuple[str, str] = ("", "")
 
@@ -105,32 +111,25 @@ class RecordUpload:
             OSError: a file could not be uploaded. What was uploaded is not sent again.
         """
         end = self._next = time.monotonic() + AT_ONCE
+        self._error = None
         record_id = (self._folder / "record_id").read_text()
         if record_id != self._record_id:
             self._start(record_id)
-        is_new_round = not self._turns
-        if is_new_round:
-            self._link_artifacts()
-        result, names = self.run_result(), self._names()
-        self._sent = {name: self._sent[name] for name in names if name in self._sent}
-        folders: Dict[str, List[str]] = {}
-        for name in filter(_DATA.fullmatch, names):
-            folders.setdefault(_folder_of(name), []).append(name)
-        self._turns = self._turns or list(folders)
-        are_whole, error = False, None
-        try:
-            are_whole = self._upload_folders(folders, end)
-        except OSError as failed:
-            self._turns.append(self._turns.pop(0))
-            error = failed
-        self._whole = {
-            folder: whole for folder, whole in self._whole.items() if folder in folders or self._has_run(folder)
-        }
-        self._put_list({name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}, result)
-        if error:
-            raise error
-        self._next = 0.0 if self._turns else time.monotonic() + (EVERY if are_whole else AT_ONCE)
-        return is_new_round and are_whole and not self._turns
+        is_new_round = self._round is None
+        if self._round is None:
+            self._round, self._is_whole = self._upload_all(), True
+        result = self.run_result()
+        while self._round is not None and time.monotonic() < end:
+            if next(self._round, True):
+                self._round = None
+        self._put_list(result)
+        if self._error:
+            raise self._error
+        if self._round is not None:
+            self._next = 0.0
+            return False
+        self._next = time.monotonic() + (EVERY if self._is_whole else AT_ONCE)
+        return is_new_round and self._is_whole
 
     def note_problem(self, problem: str) -> None:
         """Note why the upload failed; empty if it succeeded."""
@@ -151,118 +150,118 @@ class RecordUpload:
                 return {name: [*entry, "", places[name]] if name in places else entry for name, entry in listed}
         return {}
 
-    def _link_artifacts(self) -> None:
-        """Link the artifacts of each run as they are now."""
-        manifests = {path.parent.name: path for path in self._folder.glob(f"runs/*/{_MANIFEST}") if _is_file(path)}
-        for links in self._folder.glob(f"{_LINKS}/*"):
-            if links.name not in manifests:
-                shutil.rmtree(str(links))
-        for run, manifest in manifests.items():
-            links = self._folder / _LINKS / run
-            linked = links / _MANIFEST
-            if linked.exists() and linked.samefile(manifest):
-                continue
-            shutil.rmtree(str(links), ignore_errors=True)
-            for path in [*filter(_is_file, manifest.with_name("artifacts").rglob("*")), manifest]:
-                link = links / path.relative_to(manifest.parent)
-                with suppress(OSError):  # it was replaced, or the disk is full: what is linked is not whole then
-                    link.parent.mkdir(parents=True, exist_ok=True)
-                    os.link(str(path), str(link))
+    def _upload_all(self) -> Generator[None, None, None]:
+        """One round. A file that cannot be uploaded does not keep the others back."""
+        names, manifests = self._names(*_GROWING), self._names(f"runs/*/{_MANIFEST}")
+        self._sent = {name: self._sent[name] for name in names if name in self._sent}
+        self._data = {name: self._data[name] for name in names if name in self._data}
+        runs = {name.split("/")[1] for name in manifests}
+        self._stored = {run: files for run, files in self._stored.items() if run in runs}
+        for name in names:
+            yield
+            yield from self._tried(self._upload_growth(name))
+        for name in manifests:
+            yield
+            yield from self._tried(self._upload_artifacts(name))
 
-    def _has_run(self, folder: str) -> bool:
-        """Whether these are links to artifacts of a run that exists."""
-        return _is_link(folder) and (self._folder / _listed_name(folder) / _MANIFEST).exists()
+    def _tried(self, upload: Generator[None, None, None]) -> Generator[None, None, None]:
+        try:
+            yield from upload
+        except OSError as error:
+            self._error, self._is_whole = error, False
 
-    def _names(self) -> List[str]:
-        """The files of the folder."""
-        files = sorted(filter(_is_file, self._folder.rglob("*")))
-        return [path.relative_to(self._folder).as_posix() for path in files]
+    def _names(self, *patterns: str) -> List[str]:
+        """The files with names of these patterns."""
+        paths = (path for pattern in patterns for path in self._folder.glob(pattern))
+        return sorted(path.relative_to(self._folder).as_posix() for path in paths if _is_file(path))
 
-    def _upload_folders(self, folders: Dict[str, List[str]], end: float) -> bool:
-        """Whether no artifacts were replaced while they were linked."""
-        are_whole = True
-        while self._turns and time.monotonic() < end:
-            folder = self._turns[0]
-            try:
-                entries = {_listed_name(name): self._upload_file(name, end) for name in folders.get(folder, [])}
-            except _OutOfTime:
-                break
-            self._turns.pop(0)
-            whole = {name: entry for name, entry in entries.items() if entry}
-            is_whole = _has_all(whole, folder)
-            if is_whole or folder not in self._whole:
-                self._whole[folder] = whole
-            if not is_whole:
-                are_whole = False
-                with suppress(OSError):
-                    (self._folder / folder / _MANIFEST).unlink()
-        return are_whole
-
-    def _upload_file(self, name: str, end: float) -> Entry:
-        """The entry of the file; empty where it has been deleted: the oldest part of a log is, while the log grows."""
-        path = self._folder / name
-        if path.name == _MANIFEST and name.count("/") == 2:
-            return _text(path)
+    def _upload_growth(self, name: str) -> Generator[None, None, None]:
+        """Upload what has changed of a file; none where it has been deleted: the oldest piece of a log is, while the log grows."""
+        path, sent = self._folder / name, self._sent.setdefault(name, _Sent([]))
         try:
             stat = path.stat()
-            sent = self._sent.get(name)
-            if sent is None or (sent.changed, sent.size) != (stat.st_mtime_ns, stat.st_size):
-                if sent is not None and _is_link(name) and sent.changed != stat.st_mtime_ns:
-                    del self._sent[name]  # it was replaced: nothing that was sent is a part of the new one for certain
-                sent = self._upload_growth(path, name, stat, end)
-                self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
+            seen = (stat.st_size, stat.st_mtime_ns)
+            if sent.seen != seen:
+                with path.open("rb") as file:
+                    self._data[name] = yield from self._upload_parts(file, name, "", sent.parts)
+                self._sent[name] = sent._replace(seen=seen)
         except FileNotFoundError:
+            self._data.pop(name, None)
+
+    def _upload_parts(self, file: IO[bytes], name: str, place: str, sent: List[str]) -> Upload:
+        """Upload the parts of a file that are not as they were sent."""
+        size, digest = 0, hashlib.sha256()
+        for number in count():
+            content = file.read(PART)
+            part = hashlib.sha256(content).hexdigest()
+            if content and sent[number : number + 1] != [part]:
+                self._put(f"record/{self._record_id}/{part_name(name, number, place)}", content)
+                sent[number:] = [part]
+            size += len(content)
+            digest.update(content)
+            if len(content) < PART:
+                break
+            yield
+        return [size, digest.hexdigest()]
+
+    def _upload_artifacts(self, manifest: str) -> Generator[None, None, None]:
+        """Upload the artifacts of a run as they are at one moment. Those that are listed stay until all of the new ones are whole."""
+        run = manifest.split("/")[1]
+        text = _text(self._folder / manifest)
+        files = {f"runs/{run}/artifacts/{name}": sha256 for name, sha256 in _listed_files(text).items()}
+        stored = {manifest: text} if text else {}
+        with ExitStack() as stack:
+            opened: Dict[str, IO[bytes]] = {}
+            for name in files.keys() & {*self._names(f"runs/{run}/artifacts/**/*")}:
+                with suppress(FileNotFoundError):
+                    opened[name] = stack.enter_context((self._folder / name).open("rb"))
+            for name, file in sorted(opened.items()):
+                yield
+                entry = yield from self._upload_artifact(name, files[name], file, stored)
+                if entry:
+                    stored[name] = entry
+        is_whole = files.keys() < stored.keys()
+        if is_whole or run not in self._stored:
+            self._stored[run] = stored
+        self._is_whole &= is_whole
+
+    def _upload_artifact(self, name: str, sha256: str, file: IO[bytes], stored: Dict[str, Entry]) -> Upload:
+        """The entry of a file with this hash; empty where it has another one. One that is uploaded already is the same file."""
+        stat = os.fstat(file.fileno())
+        version = sha256 or f"{name} {stat.st_size} {stat.st_mtime_ns}"
+        artifact = self._artifacts.get(version) or _Artifact(self._free_place(name, stored), [], [])
+        if artifact.entry:
+            return artifact.entry
+        self._artifacts = {key: item for key, item in self._artifacts.items() if item.place != artifact.place}
+        self._artifacts[version] = artifact
+        entry = yield from self._upload_parts(file, name, artifact.place, artifact.parts)
+        if sha256 not in ("", entry[1]):
             return []
-        entry = [sent.size, sent.hash.hexdigest()]
-        return [*entry, "", sent.place] if sent.place else entry
+        self._artifacts[version] = artifact._replace(entry=[*entry, "", artifact.place])
+        return self._artifacts[version].entry
 
-    def _upload_growth(self, path: Path, name: str, stat: os.stat_result, end: float) -> _Sent:
-        """Upload the parts of a file from the first that has grown. A file that has not only grown is uploaded from its start."""
-        size = stat.st_size
-        sent = self._sent.get(name) or _nothing()
-        with path.open("rb") as file:
-            begin = sent.size // PART * PART
-            file.seek(begin)
-            before = file.read(sent.size - begin)
-            if size < sent.size or hashlib.sha256(before).hexdigest() != sent.tail:
-                sent, begin, before = _nothing(), 0, b""
-                file.seek(0)
-            if not sent.size and _is_link(name):
-                sent = sent._replace(place=self._free_place(name))
-            while sent.size < size:
-                if time.monotonic() >= end:
-                    raise _OutOfTime
-                growth = file.read(min(begin + PART, size) - sent.size)
-                if not growth:
-                    break
-                content = before + growth
-                key = part_name(name, begin // PART, sent.place)
-                self._put(f"record/{self._record_id}/{key}", content)
-                is_full = len(content) == PART
-                hash_ = sent.hash.copy()
-                hash_.update(growth)
-                tail = hashlib.sha256(b"" if is_full else content).hexdigest()
-                sent = self._sent[name] = _Sent(stat.st_mtime_ns, begin + len(content), hash_, tail, sent.place)
-                begin, before = (begin + PART, b"") if is_full else (begin, content)
-        return sent
-
-    def _free_place(self, name: str) -> str:
-        """Where an artifact is uploaded to: nothing that is listed, and no other artifact, is there."""
-        used = [sent.place for sent in self._sent.values()] + [entry[-1] for entry in self._listed.values()]
-        run = name.split("/")[1]
-        places = (f"runs/{run}/artifacts@{self._born}.{number}" for number in range(len(used) + 1))
+    def _free_place(self, name: str, stored: Dict[str, Entry]) -> str:
+        """Where a file is uploaded to: nothing that is listed, or about to be, is there."""
+        used = {
+            entry[3]
+            for files in (self._listed, stored, *self._stored.values())
+            for entry in files.values()
+            if entry[3:]
+        }
+        places = (f"runs/{name.split('/')[1]}/artifacts@{self._born}.{number}" for number in count())
         return next(place for place in places if place not in used)
 
-    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> None:
+    def _put_list(self, result: Tuple[str, str]) -> None:
         """List what is whole, and the files whose content is in the list."""
-        files = {name: entry for name, entry in texts.items() if entry}
-        for whole in self._whole.values():
-            files.update(whole)
+        files = {name: entry for name in self._names(*_TEXTS) if (entry := _text(self._folder / name))}
+        files.update(self._data)
+        for stored in self._stored.values():
+            files.update(stored)
         if files == self._listed and result == self._result:
             return
         run, state = result
         data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time(), "part": PART}
-        places = {name: entry[3] for name, entry in files.items() if len(entry) > 3}
+        places = {name: entry[3] for name, entry in files.items() if entry[3:]}
         listed = {name: entry[: 2 if name in places else 3] for name, entry in files.items()}
         text = json.dumps({**data, "files": listed, "places": places})
         self._put(LIST, text.encode())
@@ -299,30 +298,12 @@ def _is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _is_link(name: str) -> bool:
-    return name.startswith(f"{_LINKS}/")
-
-
-def _folder_of(name: str) -> str:
-    """The folder of files that are uploaded in one turn. The artifacts of a run have one turn together."""
-    return "/".join(name.split("/")[:2]) if _is_link(name) else name.rpartition("/")[0]
-
-
-def _listed_name(name: str) -> str:
-    """The name in the list of a file of the folder."""
-    return f"runs{name[len(_LINKS) :]}" if _is_link(name) else name
-
-
-def _has_all(files: Dict[str, Entry], folder: str) -> bool:
-    """Whether the artifacts of a run are among these files as their manifest has them."""
-    prefix = f"{_listed_name(folder)}/artifacts"
-    if _is_link(folder) and f"{prefix}.json" not in files:
-        return False
-    with suppress(ValueError, KeyError, TypeError):
-        artifacts = json.loads(str(files[f"{prefix}.json"][2]))["artifacts"]
-        listed = [file for artifact in artifacts for file in artifact["files"]]
-        return all(file["sha256"] in ("", *files.get(f"{prefix}/{file['name']}", ())[1:2]) for file in listed)
-    return True
+def _listed_files(manifest: Entry) -> Dict[str, str]:
+    """The files in a list of artifacts, and their hashes; empty where a hash is not known."""
+    with suppress(ValueError, KeyError, TypeError, IndexError):
+        artifacts = json.loads(manifest[2])["artifacts"]
+        return {file["name"]: file["sha256"] for artifact in artifacts for file in artifact["files"]}
+    return {}
 
 
 def _text(path: Path) -> Entry:
@@ -334,7 +315,3 @@ def _text(path: Path) -> Entry:
                 json.loads(content)
             return [len(content), hashlib.sha256(content).hexdigest(), content.decode()]
     return []
-
-
-def _nothing() -> _Sent:
-    return _Sent(0, 0, hashlib.sha256(), hashlib.sha256().hexdigest())

@@ -8,7 +8,9 @@ from typing import Any
 from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.model.run_state import RunState
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.system.files import write_whole
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, part_name
 from tfdeploy.backends.ec2.watchdog.s3 import PutError
 
@@ -51,6 +53,20 @@ def stored_record(folder: Path) -> Record:
     path.write_bytes(b"step 1\n")
     record.touch()
     return record
+
+
+def store(record: Record, files: dict[str, bytes]) -> None:
+    """What a controller does when these artifacts have arrived: each gets its name, then it is listed; former ones are deleted."""
+    folder = record.artifacts_folder(RUN.id)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    listed = [ManifestFile(name, len(data), "1", hashlib.sha256(data).hexdigest()) for name, data in files.items()]
+    save_manifest(
+        record.run_folder(RUN.id), ArtifactList([ManifestArtifact("checkpoint", next(iter(files)), "a", 0, listed)])
+    )
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in files:
+            path.unlink()
 
 
 TEXTS = ("record_id", "format", "current", "run_state.json", "search.json", "artifacts.json")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
-from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
+from tests.unit.backends.ec2 import s3 as s3_store
+from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store
+from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, store, uploaded
 from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.agent.record import record_files
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import RecordList, list_files
 from tfdeploy.agent.system.files import append
@@ -40,11 +40,7 @@ def decide(record: Record, state: str) -> None:
 )
 def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) -> None:
     content = b"\xff not text"
-    path = record.artifacts_folder(RUN.id) / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    (record.artifacts_folder(RUN.id) / "model").write_bytes(b"x" * (PART + 1))
-    save_manifest(record.run_folder(RUN.id), ArtifactList())
+    store(record, {name: content, "model": b"x" * (PART + 1)})
     assert RecordUpload(record.folder, sent.put).upload()
     told = json.loads(sent.objects[LIST])
     listed = f"runs/{RUN.id}/artifacts/{name}"
@@ -58,9 +54,7 @@ def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent)
     """Also of a task that was removed, and of a run that is not the current one."""
     append(record.log(RUN.id, "worker-7").path(0), b"last words\n")
     append(record.log("earlier", "worker-0").path(0), b"earlier\n")
-    record.artifacts_folder(RUN.id).mkdir()
-    (record.artifacts_folder(RUN.id) / "k.keras").write_bytes(b"model")
-    save_manifest(record.run_folder(RUN.id), ArtifactList())
+    store(record, {"k.keras": b"model"})
     (record.run_folder(RUN.id) / "search.json").write_text("{}")
     strange = ["artifacts.draft/0", ".events.jsonl.7.draft", "../../lock", "../../code/a.zip", "../../import/record_id"]
     for path in [record.run_folder(RUN.id) / name for name in strange]:
@@ -222,7 +216,7 @@ def test_a_controller_that_has_no_run_yet_has_a_record_too(tmp_path: Path, sent:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Store]:
-    with store() as found:
+    with s3_store.store() as found:
         yield found
 
 

@@ -1,42 +1,36 @@
 """Artifacts that are replaced: at any time the bucket has one of them whole, and no more objects than it needs."""
 
-import errno
-import hashlib
 import json
-import os
 import shutil
 import time
 from itertools import groupby
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
-from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, store, uploaded
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.ec2.watchdog import record_upload
 from tfdeploy.backends.ec2.watchdog.record_upload import PART, RecordUpload
+from tfdeploy.backends.ec2.watchdog.s3 import PutError
 
 
 def test_an_artifact_that_is_replaced_is_sent_from_its_start(
     record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = record.artifacts_folder(RUN.id) / "k.keras"
-    path.parent.mkdir(parents=True)
-    listed, tail = path.relative_to(record.folder).as_posix(), b"the same tail"
-    bringing, now = RecordUpload(record.folder, sent.put), 1000.0
+    listed, tail, now = f"runs/{RUN.id}/artifacts/k.keras", b"the same tail", 1000.0
+    bringing = RecordUpload(record.folder, sent.put)
 
-    def write(content: bytes, changed: int) -> bytes:
-        path.with_name("draft").write_bytes(content)
-        os.utime(path.with_name("draft"), ns=(changed, changed))
-        path.with_name("draft").replace(path)
-        save_manifest(record.run_folder(RUN.id), ArtifactList())
+    def write(letter: bytes) -> bytes:
+        content = letter * PART + tail
+        store(record, {"k.keras": content})
         return content
 
-    for changed, letter in enumerate((b"a", b"b"), 1):
-        content = write(letter * PART + tail, changed)
+    for letter in (b"a", b"b"):
+        content = write(letter)
         assert bringing.upload()
-        assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(letter)
+        assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)) == content
 
     def slow(key: str, body: bytes) -> None:
         nonlocal now
@@ -45,31 +39,20 @@ def test_an_artifact_that_is_replaced_is_sent_from_its_start(
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
     bringing = RecordUpload(record.folder, slow)
-    write(b"c" * PART + tail, 3)
+    write(b"c")
     while not any("artifacts@" in key for key in sent.news()):
         bringing.upload()
-    content = write(b"d" * PART + tail, 4)
+    content = write(b"d")
     while not bringing.upload():
         pass
-    assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(b"d")
+    assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)) == content
 
 
 def replace_checkpoint(record: Record, step: int, size: int = 9) -> None:
-    """What a controller does when a newer checkpoint has arrived."""
-    folder = record.artifacts_folder(RUN.id)
-    files = {f"c-{step}.data": bytes([step]) * size, f"c-{step}.index": b"index", "checkpoint": f"c-{step}".encode()}
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        (folder / "draft").write_bytes(content)
-        os.utime(folder / "draft", ns=(step, step))
-        (folder / "draft").replace(folder / name)
-    listed = [ManifestFile(name, len(data), "1", hashlib.sha256(data).hexdigest()) for name, data in files.items()]
-    save_manifest(
-        record.run_folder(RUN.id), ArtifactList([ManifestArtifact("checkpoint", f"c-{step}", "a", 0, listed)])
+    index, data = f"index {step}".encode(), bytes([step]) * size
+    store(
+        record, {f"c-{step}": b"", f"c-{step}.data": data, f"c-{step}.index": index, "checkpoint": f"c-{step}".encode()}
     )
-    for path in folder.iterdir():
-        if path.name not in files:
-            path.unlink()
 
 
 def checkpoint_in(objects: dict[str, bytes]) -> str:
@@ -114,21 +97,21 @@ def test_a_checkpoint_that_is_replaced_while_it_is_uploaded_is_whole_in_the_buck
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_what_was_replaced_while_it_was_linked_is_linked_again(
+def test_what_was_replaced_while_it_was_opened_is_opened_again(
     record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch, is_first: bool
 ) -> None:
     """The list has the former checkpoint meanwhile, and the next upload comes soon."""
     bringing = RecordUpload(record.folder, sent.put) if is_first else with_checkpoint(record, sent)
     replace_checkpoint(record, 2)
-    link = os.link
+    open_ = Path.open
 
-    def replaced_meanwhile(path: str, target: str) -> None:
-        link(path, target)
-        if Path(path).name == "checkpoint":
-            monkeypatch.setattr(os, "link", link)
+    def replaced_meanwhile(path: Path, mode: str = "r", **text: Any) -> IO[Any]:
+        if path.parent.name == "artifacts":
+            monkeypatch.setattr(Path, "open", open_)
             replace_checkpoint(record, 3)
+        return open_(path, mode, **text)
 
-    monkeypatch.setattr(os, "link", replaced_meanwhile)
+    monkeypatch.setattr(Path, "open", replaced_meanwhile)
     assert not bringing.upload()
     assert is_first or checkpoint_in(sent.objects) == "c-1"
     assert bringing._next <= time.monotonic() + record_upload.AT_ONCE
@@ -136,33 +119,34 @@ def test_what_was_replaced_while_it_was_linked_is_linked_again(
     assert checkpoint_in(sent.objects) == "c-3"
 
 
-def test_a_full_disk_keeps_the_former_checkpoint_listed(
-    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_that_failed_sends_what_is_whole_not_again(record: Record, sent: Sent) -> None:
+    """Also the next watchdog, of what is listed."""
     bringing = with_checkpoint(record, sent)
     replace_checkpoint(record, 2)
-    link = os.link
+    sent.news()
+    refused = sent.put
 
-    def full(path: str, target: str) -> None:
-        if Path(path).name != "checkpoint":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        link(path, target)
+    def put(key: str, body: bytes) -> None:
+        if body == b"c-2":
+            raise PutError(key)
+        refused(key, body)
 
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "link", full)
-        assert not bringing.upload()
+    bringing._put = put
+    with pytest.raises(PutError):
+        bringing.upload()
     assert checkpoint_in(sent.objects) == "c-1"
+    assert len([key for key in sent.news() if "artifacts@" in key]) == 2
+    bringing._put = sent.put
     assert bringing.upload()
-    assert checkpoint_in(sent.objects) == "c-2"
+    assert len([key for key in sent.news() if "artifacts@" in key]) == 1
+    assert RecordUpload(record.folder, sent.put).upload()
+    assert not [key for key in sent.news() if "artifacts@" in key]
 
 
-def test_links_of_a_run_that_was_deleted_are_deleted(record: Record, sent: Sent) -> None:
+def test_artifacts_of_a_run_that_was_deleted_are_not_listed(record: Record, sent: Sent) -> None:
     bringing = with_checkpoint(record, sent)
-    links = record.folder / "uploading" / RUN.id
-    assert (links / "artifacts" / "checkpoint").exists()
     shutil.rmtree(record.run_folder(RUN.id))
     assert bringing.upload()
-    assert not links.exists()
     assert not [name for name in sent.told["files"] if "artifacts" in name]
 
 
