@@ -16,7 +16,7 @@ SAYS = """\
 # real user data is run by cloud-init, its sshd takes the key pair's key, its address is that of the instance.
 # EFS is a folder that is bind-mounted; a container answers as the metadata service; `aws` only starts ssh's sessions.
 # Not proven here: security groups and other rules of a network (everything reaches everything), rights (any
-# credentials may do anything), GPUs (nvidia-smi only lists them), and AWS itself: it is never asked.
+# credentials may do anything), GPUs, and AWS itself: it is never asked.
 # Ctrl-C ends all of it.
 """
 

@@ -17,7 +17,6 @@ from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError, InvalidKeyPairNameError
 from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
-from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.general import General
@@ -123,7 +122,6 @@ def _launch(backend: Any, instance: Any, fleet: Fleet) -> Launch:
         user_data=base64.b64decode(str(instance.user_data)) if instance.user_data else b"",
         public_keys=[key.public_key.strip()] if key else [],
         devices=fleet.disks.of(instance.id),
-        gpus=INSTANCE_TYPES.get(instance.instance_type, {}).get("GpuInfo", {}).get("Gpus", []),
     )
 
 

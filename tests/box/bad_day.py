@@ -45,8 +45,6 @@ class _Made:
 
 _MADE = {
     "RunInstances": _Made("instanceId", "DescribeInstances", "InstanceId", "InvalidInstanceID.NotFound"),
-    "CreateVpc": _Made("vpcId", "DescribeVpcs", "VpcId", "InvalidVpcID.NotFound"),
-    "CreateSubnet": _Made("subnetId", "DescribeSubnets", "SubnetId", "InvalidSubnetID.NotFound"),
     "CreateSecurityGroup": _Made("groupId", "DescribeSecurityGroups", "GroupId", "InvalidGroup.NotFound"),
     "CreateVolume": _Made("volumeId", "DescribeVolumes", "VolumeId", "InvalidVolume.NotFound"),
     "CreateRole": _Made("RoleName", "GetRole", "RoleName", "NoSuchEntity", 404),

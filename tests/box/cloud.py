@@ -34,7 +34,6 @@ from tests.box.machine import Floor, Machine
 from tests.box.machine_image import image as machine_image
 from tests.box.metadata import Notices, metadata
 from tests.box.permissions import Permissions
-from tests.box.placement import Groups, placement_groups
 from tests.box.policies import conditions
 from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
@@ -50,13 +49,6 @@ USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIABOX", "administrator"
 _POLICY = json.loads((ROOT / "docs/iam-policy.json").read_text())
 ACTIONS = frozenset(action for statement in _POLICY["Statement"] for action in statement["Action"])
 """Those of docs/iam-policy.json."""
-
-_OF_NETWORKS = """CreateVpc DeleteVpc ModifyVpcAttribute DescribeVpcAttribute CreateSubnet DeleteSubnet ModifySubnetAttribute
-CreateInternetGateway DeleteInternetGateway AttachInternetGateway DetachInternetGateway DescribeInternetGateways
-CreateRouteTable DeleteRouteTable DescribeRouteTables AssociateRouteTable DisassociateRouteTable
-ReplaceRouteTableAssociation CreateRoute DeleteRoute ReplaceRoute"""
-PROGRAMS_ACTIONS = frozenset(f"ec2:{name}" for name in _OF_NETWORKS.split())
-"""For networks that a program creates itself, which the policy does not have."""
 
 # The first is that of every account's default VPC; the others are for hosts on which it is taken.
 SUBNETS = [ipaddress.IPv4Network(f"172.{number}.0.0/16") for number in (31, 30, 29, 28, 27, 26, 25, 24)]
@@ -81,12 +73,11 @@ class Box:
         self._name = f"tfdeploy-box-{uuid.uuid4().hex[:8]}"
         self._stack = ExitStack()
         self._calls: Counter[str] = Counter()
-        self._groups: Groups = {}
         self._notices = Notices()
         self._days = Days()
         self.subnet = SUBNETS[0]
         """The addresses of machines: a VPC that has others cannot have machines."""
-        self.permissions = Permissions({USER, PROFILE_USER}, ACTIONS | PROGRAMS_ACTIONS)
+        self.permissions = Permissions({USER, PROFILE_USER}, ACTIONS)
 
     def __enter__(self) -> "Box":
         with ExitStack() as stack:
@@ -102,7 +93,6 @@ class Box:
             self._fleet = Fleet(floor)
             stack.enter_context(patched(self._fleet, subnet, self._calls, self._days.wrapped))
             stack.enter_context(self.permissions.enforced())
-            stack.enter_context(placement_groups(self._groups))
             stack.enter_context(conditions())
             stack.enter_context(replaced_profiles())
             # AWS's own policies, which roles are given: moto has them only when told so.
@@ -231,7 +221,6 @@ class Box:
         """All that is there beyond what a new account has, and what is left of machines; nothing when all is clean."""
         ours = f"--filter=label={LABEL}={self._name}"
         more = {
-            "placement groups": "\n".join(self._groups),
             "docker containers": docker(self._outer, "ps", "--all", "--format={{.Names}}", ours),
             "docker volumes": docker(self._outer, "volume", "ls", "--quiet", f"--filter=name={self._name}"),
             "disks": self._fleet.disks.left(),

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tests.box.disks import MAJOR
 from tests.engine.cli import LABEL, DockerFailed, docker, environment
@@ -44,7 +43,6 @@ class Launch:
     address: str
     user_data: bytes = b""
     public_keys: Sequence[str] = ()
-    gpus: Sequence[Mapping[str, Any]] = ()
     devices: Mapping[str, int] = field(default_factory=dict)
     """Its further disks: device to the minor number of its loop device."""
 
@@ -172,7 +170,7 @@ class Machine:
         }
         (seed / "meta-data").write_text(json.dumps(meta))
         (seed / "user-data").write_bytes(launch.user_data)
-        known = {"cgroup": self.container, "registry": self.floor.registry, "gpus": list(launch.gpus)}
+        known = {"cgroup": self.container, "registry": self.floor.registry}
         (self.folder / "devices.json").write_text(json.dumps(dict(launch.devices)))
         (self.folder / "settings.json").write_text(json.dumps(known))
 

@@ -18,7 +18,6 @@ PROGRAMS = {
     "/usr/sbin/reboot": "shutdown reboot",
     "/usr/sbin/mount.efs": "mount_efs",
     "/usr/lib/box/bin/init": "init",
-    "/usr/lib/box/bin/nvidia-smi": "nvidia_smi",
 }
 
 

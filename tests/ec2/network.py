@@ -1,4 +1,4 @@
-"""A network and files of the user's, made by the program of the cluster with pulumi_aws, in the account that the stack names."""
+"""A network of the user's, and files that the program of the cluster makes with pulumi_aws, in the account that the stack names."""
 
 from pathlib import Path
 
@@ -7,46 +7,42 @@ from tests.ec2.project import Ec2Project
 from tests.integration.conftest import PROGRAM
 
 ACCOUNT = "123456789012"
-NETWORK = """\
+FILES = """\
 import os
 import pulumi_aws as aws
 
-block = os.environ["BLOCK"]
-vpc = aws.ec2.Vpc("vpc", cidr_block=block, enable_dns_hostnames=True)
-gateway = aws.ec2.InternetGateway("gateway", vpc_id=vpc.id)
-table = aws.ec2.RouteTable("table", vpc_id=vpc.id, routes=[{"cidr_block": "0.0.0.0/0", "gateway_id": gateway.id}])
-group = aws.ec2.SecurityGroup("files", description="NFS from the network", vpc_id=vpc.id)
+subnets = {letter: os.environ[f"SUBNET_{letter}"] for letter in "ab"}
+group = aws.ec2.SecurityGroup("files", description="NFS from the network", vpc_id=os.environ["VPC"])
 aws.vpc.SecurityGroupIngressRule(
-    "nfs", security_group_id=group.id, ip_protocol="tcp", from_port=2049, to_port=2049, cidr_ipv4=vpc.cidr_block
+    "nfs", security_group_id=group.id, ip_protocol="tcp", from_port=2049, to_port=2049, cidr_ipv4=os.environ["BLOCK"]
 )
 files = aws.efs.FileSystem("files", encrypted=True)
-subnets, shared = {}, {}
-for number, letter in enumerate("ab", 200):
-    subnet = aws.ec2.Subnet(
-        f"subnet-{letter}",
-        vpc_id=vpc.id,
-        cidr_block=block.replace(".0.0/16", f".{number}.0/24"),
-        availability_zone=f"us-west-2{letter}",
-    )
-    route = aws.ec2.RouteTableAssociation(f"route-{letter}", subnet_id=subnet.id, route_table_id=table.id)
+shared = {}
+for letter, subnet in subnets.items():
     target = aws.efs.MountTarget(
-        f"target-{letter}", file_system_id=files.id, subnet_id=subnet.id, security_groups=[group.id]
+        f"target-{letter}", file_system_id=files.id, subnet_id=subnet, security_groups=[group.id]
     )
-    # These two are known when the subnet has a route, and the files can be mounted.
-    subnets[letter], shared[letter] = route.subnet_id, target.file_system_id
+    # Known when the files can be mounted.
+    subnets[letter] = target.id.apply(lambda _, subnet=subnet: subnet)
+    shared[letter] = target.file_system_id
 pulumi.export("files", files.id)
 """
 
 
 class NetworkProject(Ec2Project):
-    """Its program makes a VPC, two subnets and a file system, and hands their Outputs to the cluster."""
+    """Its program makes a file system in a VPC with two subnets, and passes Outputs to the cluster."""
 
     zone = "a"
     """The letter of the zone in which the machines are."""
 
     def __init__(self, folder: Path, box: Box, image: str, name: str = "project") -> None:
         super().__init__(folder, box, image, name)
-        self.env["BLOCK"] = str(box.subnet)
+        ec2, block = box.client("ec2"), str(box.subnet)
+        self.vpc = ec2.create_vpc(CidrBlock=block)["Vpc"]["VpcId"]
+        self.env |= {"BLOCK": block, "VPC": self.vpc}
+        for number, letter in enumerate("ab", 200):
+            part = {"CidrBlock": block.replace(".0.0/16", f".{number}.0/24"), "AvailabilityZone": f"us-west-2{letter}"}
+            self.env[f"SUBNET_{letter}"] = ec2.create_subnet(VpcId=self.vpc, **part)["Subnet"]["SubnetId"]
         # Only the profile that the stack names has keys.
         for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             del self.env[key]
@@ -71,10 +67,10 @@ class NetworkProject(Ec2Project):
         assert done.exit_code == 0, done.output
 
     def write(self, arguments: str, *rest: str) -> None:
-        """Write the program, with the network before the cluster."""
+        """Write the program, with the files before the cluster."""
         begin, rule, end = PROGRAM.partition("cluster = ")
         own = f"ec2={{'subnet_id': subnets[{self.zone!r}], 'efs': shared[{self.zone!r}]}}"
-        super().write(f"{own}, {arguments}", *rest, f"{begin}{NETWORK}{rule}{end}")
+        super().write(f"{own}, {arguments}", *rest, f"{begin}{FILES}{rule}{end}")
 
     def clean(self) -> None:
         """Take away the cluster, without Pulumi; the network and the files end with the box."""

@@ -61,9 +61,6 @@ def prepare() -> None:
     console = Path("/dev/console")
     console.unlink(missing_ok=True)
     console.symlink_to("/proc/1/fd/1")
-    smi = Path("/usr/bin/nvidia-smi")
-    if units.settings()["gpus"] and not smi.exists():
-        smi.symlink_to("/usr/lib/box/bin/nvidia-smi")
 
 
 def spawn(*command: str) -> None:

@@ -20,7 +20,6 @@ from tests.box.image.unit_files import BadUnit, UnitFile
 RUN = Path("/run/box")
 DISABLED = Path("/etc/box/disabled")
 SETTINGS = Path("/box/machine/settings.json")
-DAEMON_JSON = Path("/etc/docker/daemon.json")
 SOCKET = "/run/docker.sock"
 STARTED_WITHIN = 60.0
 STOPPED_WITHIN = 90.0
@@ -32,7 +31,7 @@ class StartFailed(Exception):
 
 
 def settings() -> dict[str, Any]:
-    """What the box says of this machine: its cgroup, the registry that its engine trusts, its GPUs."""
+    """What the box says of this machine: its cgroup, the registry that its engine trusts."""
     found: dict[str, Any] = json.loads(SETTINGS.read_text())
     return found
 
@@ -40,21 +39,7 @@ def settings() -> dict[str, Any]:
 def _dockerd() -> list[str]:
     known = settings()
     flags = [f"--cgroup-parent=/{known['cgroup']}", f"--insecure-registry={known['registry']}"]
-    return ["dockerd", f"--host=unix://{SOCKET}", *flags, *(_gpu_flags() if known["gpus"] else [])]
-
-
-def _gpu_flags() -> list[str]:
-    """The runtime is registered outside daemon.json, which may make it the default.
-
-    Amazon's engine takes the two together; Debian's older one only when both are flags.
-    """
-    flags = ["--add-runtime=nvidia=/usr/sbin/runc"]
-    with suppress(OSError, ValueError):
-        asked = json.loads(DAEMON_JSON.read_text())
-        if asked.pop("default-runtime", None) == "nvidia":
-            (RUN / "daemon.json").write_text(json.dumps(asked))
-            flags += ["--default-runtime=nvidia", f"--config-file={RUN}/daemon.json"]
-    return flags
+    return ["dockerd", f"--host=unix://{SOCKET}", *flags]
 
 
 def _engine_answers() -> bool:

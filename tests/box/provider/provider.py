@@ -10,16 +10,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pulumi.provider.experimental import provider as wire
 from pulumi.runtime.rpc import UNKNOWN
 
-from tests.box.provider import ec2, efs, iam, instance, network, shapes, storage
+from tests.box.provider import ec2, efs, iam, instance, shapes, storage
 from tests.box.provider.invokes import INVOKES
 from tests.box.provider.kinds import Aws, Kind, Refused, missing
 from tests.box.provider.values import MAPS, Props, changed, merged, plain, wrapped
 
 T = TypeVar("T")
 
-KINDS = {
-    kind.token: kind for kind in (*ec2.KINDS, *network.KINDS, instance.KIND, *storage.KINDS, *efs.KINDS, *iam.KINDS)
-}
+KINDS = {kind.token: kind for kind in (*ec2.KINDS, instance.KIND, *storage.KINDS, *efs.KINDS, *iam.KINDS)}
 
 GIVEN = "__inputs"
 """In a state: the paths of the inputs. What starts so is the provider's own and not shown to anybody."""
