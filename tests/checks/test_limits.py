@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6636,
     "tfdeploy/report": 4260,
     "tfdeploy/cli": 6394,
-    "tests": 76381,
+    "tests": 75910,
     "bench": 4333,
     "docs": 4515,
     "design": 1903,
