@@ -62,7 +62,7 @@ def neighbour(project: Project) -> Iterator[None]:
 
 @pytest.fixture(
     scope="module",
-    params=["local", "docker", "toy", "toy-nodes", "kubernetes", pytest.param("ec2", marks=pytest.mark.full)],
+    params=["local", "docker", "toy", "kubernetes", pytest.param("ec2", marks=pytest.mark.full)],
 )
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""
@@ -81,8 +81,8 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         elif request.param == "kubernetes":
             kubeconfig = stack.enter_context(least_rights(request.getfixturevalue("kube"), "contract"))
             found = KubernetesProject(folder, kubeconfig, PYTHON)
-        elif request.param.startswith("toy"):
-            found = ToyProject(folder, request.param)
+        elif request.param == "toy":
+            found = ToyProject(folder)
         else:
             found = Project(folder)
         found.write('command=["python", "train.py"], code="code", workers=1')

@@ -1,7 +1,12 @@
-"""The toy backend: planner, task runner, task access and discovery, and nothing more."""
+"""A batch system like Slurm: each task is a job with a time limit on a node that the system chooses, and the controller runs on the
+login node. To tfdeploy a job is neither a container nor a process of this computer.
+
+A job whose time is over is queued again, as `sbatch --requeue` does: https://slurm.schedmd.com/sbatch.html.
+"""
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
@@ -12,10 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pulumi
 
-from tests.toy_backend.processes import Group
+from tests.toy_backend.processes import JOB_SECONDS, Group
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.task_dump import TaskDump
 from tfdeploy.agent.record.record import Record, ViewRequest
@@ -49,7 +53,6 @@ from tfdeploy.errors import BackendError
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan
-from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.cluster import ClusterSpec
 
 BROKEN = "broken"
@@ -57,7 +60,6 @@ BROKEN = "broken"
 
 _STOP_MARGIN = 30.0
 _NODES = ("node-a", "node-b")
-_MACHINE = platform.node().partition(".")[0] or "localhost"
 
 
 class ToyPlanner(Planner[Inventory]):
@@ -68,13 +70,12 @@ class ToyPlanner(Planner[Inventory]):
 
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
         home = Path(cluster["home"])
-        memory, cpus = psutil.virtual_memory().total, float(psutil.cpu_count() or 1)
         return Inventory(
-            machines=(Machine(_MACHINE, "Master", "toy", "", cpus, memory),),
+            machines=(),
             train_dir=absolute(spec.train_dir or str(home / "train"), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
-            task_machines={path.parent.name: _MACHINE for path in home.glob("tasks/*/task.json")},
             run=Record(home / "record").current() if home.exists() else None,
+            places_tasks=True,
         )
 
     def validate(
@@ -135,7 +136,7 @@ class _Home:
         for hostname in hostnames:
             settings = self.task(hostname) / "task.json"
             if settings.exists():
-                self.group(hostname).start([*self.command("launch"), str(settings)])
+                self.group(hostname).start([*self.command("launch"), str(settings)], os.environ.get(JOB_SECONDS, "0"))
 
     def controller(self) -> Client:
         token = self.token.read_text() if self.token.exists() else ""

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -10,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_LOOP = 'while true; do "$@"; code=$?; if [ $code = 0 ]; then touch ended; exit 0; fi; sleep 1; done'
+JOB_SECONDS = "TOY_JOB_SECONDS"
+"""An environment variable with the time limit of a task; without it there is none."""
+
+_LOOP = 'while true; do timeout --foreground "$0" "$@"; code=$?; if [ $code = 0 ]; then touch ended; exit 0; fi; sleep 1; done'
 _NOT_FOR_TASKS = ("PULUMI", "PYTHONPATH")
 
 
@@ -30,15 +32,15 @@ class Group:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def start(self, command: Sequence[str]) -> None:
-        """Start the command, unless it runs."""
+    def start(self, command: Sequence[str], limit: str = "0") -> None:
+        """Start the command, unless it runs. After `limit` seconds it gets SIGTERM, and is started again; "0" is no limit."""
         if self.alive():
             return
         (self._folder / "ended").unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_TASKS)}
         with (self._folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                ["/bin/sh", "-c", _LOOP, shlex.quote(self._folder.name), *command],
+                ["/bin/sh", "-c", _LOOP, limit, *command],
                 cwd=self._folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -13,21 +13,20 @@ PATH = os.pathsep.join((str(Path(__file__).with_name("site")), str(ROOT)))
 
 
 def toys() -> dict[str, str]:
-    """The environment variables by which Pulumi's programs know the toy backends."""
-    modules = (*imported("local"), "tests.toy_backend.nodes")
+    """The environment variables by which Pulumi's programs know the toy backend."""
+    modules = (*imported("local"), "tests.toy_backend.backend")
     return {"PYTHONPATH": PATH, "PULUMI_PYTHON_CMD": str(forked_python(*modules, path=PATH))}
 
 
 class ToyProject(Project):
-    """A project whose processes know the toy backends, on one of them."""
+    """A project whose processes know the toy backend."""
 
-    def __init__(self, folder: Path, backend: str = "toy") -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._backend = backend
         self.env |= toys()
 
     def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
-        super().write(f'backend="{self._backend}", {arguments}', script, program)
+        super().write(f'backend="toy", {arguments}', script, program)
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until the record has these tasks as running."""
