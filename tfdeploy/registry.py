@@ -116,7 +116,7 @@ def write(entry: Entry) -> None:
 
 def _store(path: Path, entry: Entry) -> None:
     make_private(folder())
-    write_whole(path, json.dumps(entry.to_dict(), indent=1), mode=0o600, sync=True)
+    write_whole(path, json.dumps(entry.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
 
 
 def read(path: Path) -> Entry:

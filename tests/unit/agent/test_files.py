@@ -38,3 +38,5 @@ def test_a_file_that_must_be_on_the_disk_has_its_name_there_too(
     assert [path == tmp_path for path in synced] == [False, True]
     write_whole(tmp_path / "name", "text")
     assert len(synced) == 2
+    write_whole(tmp_path / "name", "text", sync=True, sync_name=False)
+    assert len(synced) == 3, "its content"

@@ -20,11 +20,14 @@ def sha256_of(path: Path, size: float = float("inf")) -> str:
     return digest.hexdigest()
 
 
-def write_whole(path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False) -> None:
+def write_whole(
+    path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False, sync_name: bool = True
+) -> None:
     """Replace a file in one step, so that a reader sees either the old content or the new, never a part.
 
     The folder is created where it is missing. `mode` is the file's mode from its creation on; None leaves it to the umask. With
-    `sync` the content is on the disk before the file gets its name, and the name before the call returns.
+    `sync` the content is on the disk before the file gets its name, and with `sync_name` the name is before the call returns: without
+    that a crash of the machine leaves the old content or the new.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.draft")
@@ -39,7 +42,7 @@ def write_whole(path: Path, data: Union[str, bytes], mode: Optional[int] = None,
                 file.flush()
                 os.fsync(file.fileno())
         draft.replace(path)
-        if sync:
+        if sync and sync_name:
             _sync_folder(path.parent)
     except BaseException as error:
         draft.unlink(missing_ok=True)

@@ -88,4 +88,4 @@ def user_umask() -> int:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only the user can read. A crash of the machine does not leave it empty."""
-    write_whole(path, text, mode=0o600, sync=True)
+    write_whole(path, text, mode=0o600, sync=True, sync_name=False)
