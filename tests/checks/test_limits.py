@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/program": 1707,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
-    "tfdeploy/agent": 11363,
+    "tfdeploy/agent": 11368,
     "tfdeploy/backends": 3434,
     "tfdeploy/backends/local": 1724,
     "tfdeploy/backends/docker": 3902,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48216, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48221, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -42,14 +42,17 @@ class Reading(NamedTuple):
         return self.step is not None or self.epoch is not None
 
 
+NOTHING = Reading(None, None, None, {})
+"""Of a line that reports nothing."""
+
 _LONGEST = 4000
 """What is printed beyond this many characters of a line is ignored."""
 
 _NUMBER = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?(?:nan|inf(?:inity)?))"
 
-_WORTH_READING = re.compile(
-    r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
-)
+_WORDS = "loss acc cost entropy perplexity precision recall auc mse mae error step epoch iter".split()  # noqa: SIM905
+"""A line without any of them reports nothing. One pattern for all of them takes ten times as long."""
+
 _PROGRESS = re.compile(r"^\s*([0-9]+)/([0-9]+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
 
 _QUANTITY = re.compile(
@@ -84,10 +87,11 @@ _SHARES = ("accuracy", "precision", "recall", "auc")
 def reading(text: str) -> Reading:
     """What a line reports: `step 1,200 loss 0.31` is step 1200 and a value of `loss`."""
     line = plain(text)[:_LONGEST]
-    if not _WORTH_READING.search(line):
-        return Reading(None, None, None, {})
+    lowered = line.lower()
+    if not any(word in lowered for word in _WORDS):
+        return NOTHING
     step, goal = _step_in(line), _STEP_AND_GOAL.search(line)
-    epoch = _EPOCH.search(line) if "epoch" in line.lower() else None
+    epoch = _EPOCH.search(line) if "epoch" in lowered else None
     progress = _PROGRESS.match(line)
     values: Dict[str, float] = {}
     matches = list(_QUANTITY.finditer(line))

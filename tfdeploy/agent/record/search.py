@@ -19,7 +19,7 @@ from .metric_values import LoggedValue
 from .output import Log, Reader
 from .output_lines import Line
 from .progress import Progress, Training
-from .reading import Reading, reading
+from .reading import NOTHING, Reading, reading
 from .record_files import SEARCH_FILE
 from .terminal_text import plain
 
@@ -353,5 +353,6 @@ class _TaskSearch:
 def _read(training: Training, lines: _Lines) -> None:
     """Read the last ones of these lines for the progress."""
     for number in range(max(0, len(lines.lines) - PROGRESS_LINES), len(lines.lines)):
-        line = lines.lines[number]
-        training.add(line.attempt, line.at, lines.reading(number))
+        line, read = lines.lines[number], lines.reading(number)
+        if read is not NOTHING or line.attempt != training.attempt:
+            training.add(line.attempt, line.at, read)
