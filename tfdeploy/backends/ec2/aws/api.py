@@ -22,7 +22,7 @@ from .errors import AwsFailure, Kind, aws_errors, error_code, kind_of, value_err
 T = TypeVar("T")
 
 _MOST_VALUES = 200
-"""The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/APInstanceDescribeInstances.html"""
+"""The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html"""
 
 _THROTTLED_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 1.0, 30.0
 """How long a call is repeated that AWS refuses because of too many calls, and the pauses between."""
@@ -213,7 +213,7 @@ def _instance(item: Mapping[str, Any]) -> MachineState:
 def console(region: str, instance_id: str) -> str:
     """The console output of an instance; the latest where its type supports that, empty where EC2 does not know the instance yet.
 
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/APInstanceGetConsoleOutput.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html
     """
     ec2 = account.client("ec2", region)
     with aws_errors(region):
@@ -317,7 +317,7 @@ def _instance_type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceTy
 def quota(region: str, code: str) -> float | None:
     """A quota of the account; None where AWS does not report it.
 
-    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/APInstanceGetServiceQuota.html
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
     """
     try:
         response = account.client("service-quotas", region).get_service_quota(ServiceCode="ec2", QuotaCode=code)
