@@ -10,7 +10,7 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 1864,
-    "tfdeploy/program": 1707,
+    "tfdeploy/program": 1728,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11368,
@@ -21,10 +21,10 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6636,
     "tfdeploy/report": 4260,
     "tfdeploy/cli": 6394,
-    "tests": 75918,
+    "tests": 75948,
     "bench": 4333,
     "docs": 4515,
-    "design": 1904,
+    "design": 1906,
     "tools": 12833,
     "programs": 25894,
     "images": 450,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48221, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48242, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -3,24 +3,43 @@
 import errno
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tfdeploy.errors import file_error
+from tfdeploy.errors import BackendError, file_error
+from tfdeploy.program import tracebacks
 
 PLUGIN = """
-import importlib.util, traceback
+import ast, importlib.util, sys, traceback
+import grpc
+
+# The function of Pulumi's process through which all errors go, without the server that its module starts.
 __spec__ = importlib.util.find_spec("pulumi.dynamic.__main__")
+for node in ast.parse(open(__spec__.origin).read()).body:
+    if getattr(node, "name", "") == "_abort_with_traceback":
+        exec(compile(ast.Module([node], []), "plugin", "exec"))
 
 import tfdeploy
 from tfdeploy.errors import BackendError
 
-try:
-    raise BackendError("the engine does not respond")
-except BackendError:
-    print(traceback.format_exc())
+class Aborted(Exception):
+    pass
+
+class Context:
+    def abort(self, code, text):
+        raise Aborted(text)
+
+for error in (
+    BackendError("the engine does not respond"), OSError(28, "No space left on device", "/state/x"), KeyError("x")
+):
+    def act(self, request, context):
+        raise error
+    try:
+        _abort_with_traceback(act)(None, None, Context())
+    except Aborted as aborted:
+        print(f"[{aborted}]")
 """
-"""What the process of the dynamic resources sends of an error."""
 
 
 def run(code: str, *arguments: str, debug: str = "") -> subprocess.CompletedProcess[str]:
@@ -31,8 +50,14 @@ def run(code: str, *arguments: str, debug: str = "") -> subprocess.CompletedProc
 
 
 def test_the_process_of_the_dynamic_resources_reports_sentences() -> None:
-    assert run(PLUGIN).stdout.strip() == "tfdeploy.errors.BackendError: the engine does not respond"
-    assert run(PLUGIN, debug="1").stdout.startswith("Traceback")
+    done = run(PLUGIN)
+    sentences, _, rest = done.stdout.partition("[Traceback")
+    assert sentences.splitlines() == [
+        "[the engine does not respond]",
+        "[/state/x: No space left on device. Free space on that disk, and run the command again.]",
+    ], done.stderr
+    assert "KeyError: 'x'" in rest
+    assert run(PLUGIN, debug="1").stdout.count("Traceback") == 3
 
 
 INTERRUPTED = "import tfdeploy; raise {error}"
@@ -65,3 +90,9 @@ def test_an_error_of_a_file_is_a_sentence() -> None:
         "a file: No space left on device. Free"
     )
     assert file_error(OSError("closed")) == "a file: closed."
+
+
+def test_only_errors_on_purpose_are_sentences(tmp_path: Path) -> None:
+    assert tracebacks.text_of(BackendError("no")) == "no"
+    assert tracebacks.text_of(FileNotFoundError(errno.ENOENT, "No such file", str(tmp_path))) == ""
+    assert tracebacks.text_of(None) == ""
