@@ -106,8 +106,8 @@ def _add_output(source: Log, record: Record, run_id: str, hostname: str) -> None
     source.cut_tails()
     for first, size in source.sizes().items():
         data = source.read(first, size)
-        names = chain([hostname], (f"{hostname}-left{number or ''}" for number in count()))
-        next(name for name in names if record.log(run_id, name).store(first, first, data) != DIFFERS)
+        apart = (record.log_apart(run_id, hostname, f"left{number or ''}") for number in count())
+        next(log for log in chain([record.log(run_id, hostname)], apart) if log.store(first, first, data) != DIFFERS)
 
 
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:
