@@ -127,7 +127,7 @@ def _secret(key: str, value: Any) -> Any:
         return value
     if key == "env":
         return secret_texts(value)
-    where, wrong = (f"configuration tfdeploy:{key}", "is secret, but this argument is stored in plain text")
+    where, wrong = f"configuration tfdeploy:{key}", "is secret, but this argument is stored in plain text"
     remedy = (
         f"Put the secret into `secrets` or `env` (pulumi config set --secret --path tfdeploy:secrets.NAME VALUE), and set "
         f"tfdeploy:{key} again with --plaintext."

@@ -80,7 +80,7 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
         sentence = f"the run continues on {spec.backend}, which has its newest record"
     else:
         _refuse(spec, plan, inventory, *newest, move.returns)
-        sentence = _sentence(spec, plan, *newest, move.returns)
+        sentence = _sentence(spec, plan, *newest)
     origin = move.origins[0].cluster["backend"]
     retained = "except checkpoints that `pulumi destroy` keeps"
     deleted = f"{sentence}; what is on {_names(move)} is deleted when it trains on {spec.backend}, {retained}"
@@ -118,15 +118,14 @@ def _refuse(
         refuse_without_checkpoint(spec.name, run, origin)
 
 
-def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState, returns: bool) -> str:
-    """What happens with the run of the newest record."""
+def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState) -> str:
+    """What happens with the run of the newest record. One that has failed returns: others were refused."""
     from ..backends.move import without_checkpoint
 
     ways = f"from {place.cluster['backend']} to {spec.backend}"
     if not is_same_content(run.spec, plan.run):
         return f"the record moves {ways}: run {run.spec.id} is stopped there, and another one starts"
-    is_over = run.result is not None and run.result.state != STOPPED
-    if is_over and not (returns and run.result and run.result.state == FAILED):
+    if run.result is not None and run.result.state not in (STOPPED, FAILED):
         return f"the record of the run moves {ways}: the run is finished, and nothing starts"
     without = "" if "://" in run.spec.train_dir else f"; {without_checkpoint('nothing is deleted')}"
     return f"the run moves {ways}: it is stopped there, and continues from its newest checkpoint{without}"

@@ -311,9 +311,8 @@ def _unreachable(since: float) -> str:
 
 
 def _final_status(task: TaskState) -> str:
-    detail = {states.FAILED: f"exit {task.exit_code}", states.KILLED: task.signal, states.STOPPED: task.reason}.get(
-        task.state, ""
-    )
+    details = {states.FAILED: f"exit {task.exit_code}", states.KILLED: task.signal, states.STOPPED: task.reason}
+    detail = details.get(task.state, "")
     return f"{task.state} ({detail})" if detail else task.state
 
 
