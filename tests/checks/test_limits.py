@@ -10,7 +10,7 @@ from tools.density import ROOT, measured
 
 LIMITS = {
     "tfdeploy": 1864,
-    "tfdeploy/program": 1728,
+    "tfdeploy/program": 1727,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11368,
@@ -19,7 +19,7 @@ LIMITS = {
     "tfdeploy/backends/docker": 3902,
     "tfdeploy/backends/kubernetes": 2959,
     "tfdeploy/backends/ec2": 6636,
-    "tfdeploy/report": 4260,
+    "tfdeploy/report": 4259,
     "tfdeploy/cli": 6394,
     "tests": 75948,
     "bench": 4333,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48242, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48240, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
