@@ -13,15 +13,15 @@ LIMITS = {
     "tfdeploy/program": 1727,
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
-    "tfdeploy/agent": 11368,
+    "tfdeploy/agent": 11367,
     "tfdeploy/backends": 3434,
     "tfdeploy/backends/local": 1724,
     "tfdeploy/backends/docker": 3902,
     "tfdeploy/backends/kubernetes": 2959,
-    "tfdeploy/backends/ec2": 6636,
+    "tfdeploy/backends/ec2": 6643,
     "tfdeploy/report": 4259,
     "tfdeploy/cli": 6394,
-    "tests": 75948,
+    "tests": 75956,
     "bench": 4333,
     "docs": 4515,
     "design": 1906,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48240, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48246, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

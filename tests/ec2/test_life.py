@@ -196,6 +196,7 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
     project.box.run(project.machine(MANAGER).id, "systemctl", "restart", "tfdeploy-watchdog")
     until(lambda: json.loads(project.stored()[MANIFEST])["at"] > now, "the record is in S3")
     project.box.kill(project.machine(MANAGER).id)
+    project.box.run(worker, "ip", "link", "add", "vx-002001-left", "type", "vxlan", "id", "8193", "dstport", "4789")
     shutil.rmtree(copy.folder)  # as on another computer
     seen = project.sees_machines()
     assert (seen[MANAGER], seen[WORKER]) == ("gone", "unknown")
@@ -214,6 +215,7 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
     assert "stopped in order" in lines(project, "worker-0", "")
     assert "record restored" in command(project, "events", "--cluster", "test")
     assert project.machine(WORKER).id == worker
+    assert "vx-002001-left" not in project.box.run(worker, "ls", "/sys/class/net")
     assert {project.sees_machines()[name] for name in (MANAGER, WORKER)} == {"connected"}
     assert project.up().steps().keys() == {"unchanged"}
 

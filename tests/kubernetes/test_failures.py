@@ -33,10 +33,11 @@ JOB = (
 
 
 def trains_on(project: KubernetesProject, hostname: str) -> None:
-    """Wait until the program has done another step."""
+    """Wait until the program has done another step, or its first: a task that runs may not have done that."""
+    file = project.folder / "counter" / f".{hostname}"
 
     def step() -> str:
-        return (project.folder / "counter" / f".{hostname}").read_text()
+        return file.read_text() if file.exists() else ""
 
     before = step()
     until(lambda: step() != before, f"{hostname} trains on", seen=lambda: str(project.counts()))

@@ -47,6 +47,12 @@ if after != before:
 """
 """Runs on a machine: the limits after which its watchdog terminates it, and the users' public keys."""
 
+_RESTART_DOCKER = """\
+systemctl restart docker || exit
+for interface in $(ls /sys/class/net | grep '^vx-'); do ip link delete "$interface" || exit; done
+"""
+"""Runs on a machine that has left its Swarm. The engine has no overlay network then, and so no such interface."""
+
 
 class SwarmProps(TypedDict):
     """The Swarm of a cluster, as Pulumi's state has it."""
@@ -166,13 +172,14 @@ def _init_swarm(props: SwarmProps, manager: Member, log: Callable[[str], None]) 
 
 def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any], log: Callable[[str], None]) -> None:
     """Leave another Swarm, once its tasks here have stopped. The engine is restarted, because its part of the old overlay network
-    exists for a while after it has left, and would keep that of the new one from starting."""
+    exists for a while after it has left, and would keep that of the new one from starting. So would a VXLAN interface that was not
+    deleted yet when the engine stopped (https://github.com/moby/libnetwork/issues/1765)."""
     if state.get("LocalNodeState") == "inactive":
         return
     engine = ssh.engine(cluster, member["machine"])
     left_swarm.stop_containers(engine, cluster, member["machine"], log)
     engine.call_once(lambda api: api.leave_swarm(force=True))
-    ssh.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
+    ssh.run(cluster, member["machine"], "sudo", "sh", "-c", _RESTART_DOCKER)
     problem = f"{member['machine']}: Docker was not running again after `systemctl restart docker`"
     wait_for(lambda: engine.call(lambda api: api.ping()), problem, JOIN_SECONDS)
 
