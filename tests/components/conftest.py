@@ -164,7 +164,7 @@ class Standing:
 
     def look(self) -> Report:
         """One look."""
-        request = ViewRequest(self.spec.log_lines, dict(self.spec.metrics))
+        request = ViewRequest(self.spec.log_lines)
         return report(expected_state(self.plan, self.spec), BACKEND.runner.observe(self.cluster, TOKEN, request))
 
     def status(self, hostname: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -42,8 +43,8 @@ class RunningController:
 
 
 @contextmanager
-def running_controller(folder: Path, workers: int) -> Iterator[RunningController]:
-    """A controller that is terminated in the end. Its record is in the folder `record`."""
+def running_controller(folder: Path, workers: int, **args: Any) -> Iterator[RunningController]:
+    """A controller that is terminated in the end, with a run by these arguments. Its record is in the folder `record`."""
     (folder / "agent.pyz").write_bytes(compiled_application())
     (folder / "token").write_text(_TOKEN)
     address = f"unix:{folder / 'socket'}"
@@ -51,7 +52,9 @@ def running_controller(folder: Path, workers: int) -> Iterator[RunningController
     process = subprocess.Popen([*command, str(folder / "record"), address, str(folder / "token")])
     try:
         until((folder / "socket").exists, "the controller listens")
-        made = RunningController(address, folder / "record", plan(workers=workers).run, psutil.Process(process.pid))
+        made = RunningController(
+            address, folder / "record", plan(workers=workers, **args).run, psutil.Process(process.pid)
+        )
         with made.client() as client:
             client.json("PUT", "/run", made.run.to_dict())
         yield made

@@ -87,7 +87,7 @@ class Watch:
         Raises:
             BackendError: the record was written by another version.
         """
-        request = ViewRequest(max(self.spec.log_lines, _PROGRESS_LINES), dict(self.spec.metrics))
+        request = ViewRequest(max(self.spec.log_lines, _PROGRESS_LINES))
         try:
             observed_state = self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
         except RecordFormatError as error:

@@ -119,7 +119,7 @@ def test_zeros_before_a_line_hide_nothing(tmp_path: Path) -> None:
 
 def test_a_view_states_what_is_damaged_and_has_the_rest(tmp_path: Path) -> None:
     record = Record(tmp_path)
-    job = World(workers=1)
+    job = World(workers=1, metrics={"accuracy": r"accuracy: (\S+)"})
     run_id = job.job.spec.id
     record.save(job.job)
     write(record.log(run_id, "worker-0"), [(STDOUT, b"accuracy: 0.5\n")], begin=1_000.0)
@@ -129,7 +129,7 @@ def test_a_view_states_what_is_damaged_and_has_the_rest(tmp_path: Path) -> None:
     with (record.run_folder(run_id) / "events.jsonl").open("ab") as file:
         file.write(b"\0\0\0")
     record.add_events(run_id, [event("after")])
-    seen = Record(tmp_path).view(ViewRequest(5, {"accuracy": r"accuracy: (\S+)"}), job.job)
+    seen = Record(tmp_path).view(ViewRequest(5), job.job)
     assert seen.metrics == {"accuracy": "0.5"}
     assert [line.text for line in seen.logs["worker-0"]] == ["accuracy: 0.5", "accuracy: 0.5"]
     assert [(one.kind, one.task) for one in seen.events][2:] == [(RECORD_DAMAGED, ""), (RECORD_DAMAGED, "worker-0")]

@@ -115,15 +115,15 @@ def test_metrics_and_steps_never_come_from_an_earlier_run(record: Record) -> Non
 
 
 def test_a_view_of_nothing_is_empty(record: Record) -> None:
-    seen = record.view(ViewRequest(5, PATTERNS), None)
+    seen = record.view(ViewRequest(5), None)
     assert seen == RecordView(seen.at)
 
 
 def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) -> None:
-    world = World(workers=2)
+    world = World(workers=2, metrics=PATTERNS)
     record.add_events(world.job.spec.id, [Event(RUN_SUBMITTED, 1.0)])
     say(record, world, "worker-0", "accuracy: 0.9\nlast")
-    seen = record.view(ViewRequest(1, PATTERNS), world.job)
+    seen = record.view(ViewRequest(1), world.job)
     assert seen.run_state == world.job
     assert seen.logs == {"worker-0": [StoredLine(0.0, STDOUT, "last")], "worker-1": []}
     assert seen.metrics == {"accuracy": "0.9"}
@@ -132,20 +132,20 @@ def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) ->
 
 
 def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_was_searched(record: Record) -> None:
-    world = World(workers=2)
+    wanted = {**PATTERNS, "loss": "loss (.*)"}
+    world = World(workers=2, metrics=wanted)
     world.come()
-    wanted = ViewRequest(0, {**PATTERNS, "loss": "loss (.*)"})
     say(record, world, "worker-1", "accuracy: 0.9")
     world.exit("worker-0")
-    assert record.view(wanted, world.job).unprinted == [], "worker-1 may print it"
+    assert record.view(ViewRequest(), world.job).unprinted == [], "worker-1 may print it"
     world.exit("worker-1")
-    assert record.search(world.job, wanted.metrics, -1.0).unprinted == []
-    assert record.view(wanted, world.job).unprinted == ["loss"]
-    assert record.view(ViewRequest(0, {"bad": "("}), world.job).unprinted == []
-    failed = World(workers=1)
+    assert record.search(world.job, wanted, -1.0).unprinted == []
+    assert record.view(ViewRequest(), world.job).unprinted == ["loss"]
+    assert record.search(world.job, {"bad": "("}).unprinted == []
+    failed = World(workers=1, metrics=wanted)
     failed.come()
     failed.exit("worker-0", 3)
-    assert record.view(wanted, failed.job).unprinted == []
+    assert record.view(ViewRequest(), failed.job).unprinted == []
 
 
 @pytest.mark.parametrize("version", ["3", "5"])

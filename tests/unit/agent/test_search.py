@@ -45,9 +45,9 @@ def test_a_pattern_that_takes_too_long_is_switched_off_and_the_others_match(
 
 
 def test_a_pattern_that_takes_too_long_is_an_event_that_names_it(tmp_path: Path) -> None:
-    record, job = Record(tmp_path), World(workers=1).job
+    record, job = Record(tmp_path), World(workers=1, metrics={"bad": SLOW["exponential"]}).job
     write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"a" * 40 + b"\n")])
-    seen = record.view(ViewRequest(metrics={"bad": SLOW["exponential"]}), job)
+    seen = record.view(ViewRequest(), job)
     assert [(one.kind, one.task, one.state) for one in seen.events] == [(PATTERN_SLOW, "worker-0", "bad")]
     assert SLOW["exponential"] in seen.events[0].reason
 
@@ -275,13 +275,15 @@ class Scripted:
 
     def view(self) -> RecordView:
         """An observation."""
-        return self.record.view(ViewRequest(metrics={"acc": "a", "loss": "l"}), self.job)
+        return self.record.view(ViewRequest(), self.job)
 
 
 @pytest.fixture
 def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """Five workers; worker-0 decides."""
-    return Scripted(Record(tmp_path), World(workers=5, success="worker-0").job, monkeypatch)
+    return Scripted(
+        Record(tmp_path), World(workers=5, success="worker-0", metrics={"acc": "a", "loss": "l"}).job, monkeypatch
+    )
 
 
 def test_a_slow_line_switches_the_metric_off_neither_for_its_task_nor_for_others(scripted: Scripted) -> None:

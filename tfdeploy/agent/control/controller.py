@@ -257,13 +257,14 @@ class Controller:
         return self._record.view(request, run, self.search(run) if run else None)
 
     def search(self, run: RunState, seconds: float = VIEW_SECONDS) -> Found:
-        """Search what was printed since the last search; what the patterns of this run have found in its output until now. A search of
-        another thread is waited for, as long as one may take."""
+        """Search what was printed since the last search; what the patterns of this run have found in its output until now. It returns
+        within so many seconds, in which it waits for a search of another thread, too."""
+        deadline = self._clock.steady() + seconds
         if not self._search_lock.acquire(timeout=seconds):
             return replace(self._last_found(run), is_at_end=False)
         try:
             patterns = self._present_patterns(run)
-            self._found = {run.spec.id: (patterns, self._record.search(run, patterns, seconds))}
+            self._found = {run.spec.id: (patterns, self._record.search(run, patterns, deadline - self._clock.steady()))}
             return self._last_found(run)
         finally:
             self._search_lock.release()

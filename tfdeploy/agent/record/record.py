@@ -92,8 +92,6 @@ class ViewRequest(JsonData):
 
     log_lines: int = 0
     """How many last lines of each task."""
-    metrics: Dict[str, str] = field(default_factory=dict)
-    """Name to pattern, where the output is searched without a controller, which has those of the run. Empty: those of the run."""
     events: int = 50
     """How many last events."""
 
@@ -363,7 +361,7 @@ class Record:
             hostname: [StoredLine(line.at, line.pipe, line.text) for line in self.log(run_id, hostname).tail(count)]
             for hostname, count in counts.items()
         }
-        found = found or self.search(run, request.metrics or None)
+        found = found or self.search(run)
         from .artifact_manifest import MANIFEST, stored_artifacts
 
         try:
