@@ -14,7 +14,7 @@ from tests.waiting import until
 from tfdeploy.backends.kubernetes import api
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
-from tfdeploy.backends.kubernetes.permissions import Rule, missing
+from tfdeploy.backends.kubernetes.permissions import Permission, missing
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _GROUP = "rbac.authorization.k8s.io"
@@ -41,13 +41,13 @@ def grant(kube: Cluster, user: str, made: dict[str, Any], namespace: str = "") -
         kube.api.apply(f"{folder}/{item['kind'].lower()}s/{user}", item)
 
 
-def until_missing(server: ApiServer, rules: tuple[Rule, ...]) -> None:
+def until_missing(server: ApiServer, permissions: tuple[Permission, ...]) -> None:
     """Wait: an API server applies a role a moment after it has stored it."""
 
     def are_missing() -> bool:
-        return missing(server) == rules
+        return missing(server) == permissions
 
-    until(are_missing, f"{len(rules)} rules are missing")
+    until(are_missing, f"{len(permissions)} permissions are missing")
 
 
 @contextmanager

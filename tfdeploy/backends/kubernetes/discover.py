@@ -10,7 +10,7 @@ from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import KINDS, kind_path
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, PREFIX
-from .permissions import NEEDED_ROLE, missing, verbs_of
+from .permissions import NEEDED_ROLE, missing, refusal
 
 _OLDEST = (1, 29)
 """`podReplacementPolicy` of Jobs is enabled by default from this version.
@@ -107,11 +107,9 @@ def check_version(api: ApiServer) -> Check:
 
 
 def _permissions(api: ApiServer) -> Check:
-    rules = missing(api)
-    if not rules:
-        return Check("permissions", OK, f"all that is needed in {api.namespace}")
-    detail = f"you may not {verbs_of(rules)} in {api.namespace}"
-    return Check("permissions", FAIL, detail, NEEDED_ROLE)
+    if permissions := missing(api):
+        return Check("permissions", FAIL, refusal(api, permissions), NEEDED_ROLE)
+    return Check("permissions", OK, f"all that is needed in {api.namespace}")
 
 
 def _network_policy(groups: set[str]) -> Check:

@@ -1,112 +1,77 @@
-"""The permissions that a user needs: which are missing, and the Role that grants them.
+"""What a user needs to be allowed in the namespace of a cluster, and what of it is missing.
 
 https://kubernetes.io/docs/reference/access-authn-authz/rbac/ and .../authorization/.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..parallel_calls import for_all
 from .api import ApiServer
 
 NEEDED_ROLE = "docs/kubernetes-role.yaml has the Role that you need."
-_ANY = "*"
 _CALLS = 16
-_AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _NEVER_CHANGED = ("create", "delete", "get", "list")
 _OBJECT = (*_NEVER_CHANGED, "patch")
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Verbs for one resource."""
+class Permission(NamedTuple):
+    """One verb for one resource."""
 
-    group: str
-    """Empty for the core group."""
+    verb: str
     resource: str
     """With a subresource after a slash."""
-    verbs: tuple[str, ...]
+    group: str = ""
+    """Empty for the core group."""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
 
 
-RULES = (
-    Rule("", "namespaces", ("get",)),
-    Rule("", "events", ("list",)),
-    Rule("", "pods", ("list",)),
-    Rule("", "pods/exec", ("create", "get")),
-    Rule("", "pods/proxy", ("create", "get", "update")),
-    Rule("", "configmaps", _NEVER_CHANGED),
-    Rule("", "secrets", _OBJECT),
-    Rule("", "services", _OBJECT),
-    Rule("", "persistentvolumeclaims", _NEVER_CHANGED),
-    Rule("apps", "statefulsets", _OBJECT),
-    Rule("batch", "jobs", _OBJECT),
-    Rule("networking.k8s.io", "networkpolicies", _OBJECT),
+_NEEDED = (
+    ("", "namespaces", ("get",)),
+    ("", "events", ("list",)),
+    ("", "pods", ("list",)),
+    ("", "pods/exec", ("create", "get")),
+    ("", "pods/proxy", ("create", "get", "update")),
+    ("", "configmaps", _NEVER_CHANGED),
+    ("", "secrets", _OBJECT),
+    ("", "services", _OBJECT),
+    ("", "persistentvolumeclaims", _NEVER_CHANGED),
+    ("apps", "statefulsets", _OBJECT),
+    ("batch", "jobs", _OBJECT),
+    ("networking.k8s.io", "networkpolicies", _OBJECT),
 )
-"""All that tfdeploy does in the namespace of a cluster. docs/kubernetes-role.yaml has them, and what checks of a preview read."""
+NEEDED = tuple(Permission(verb, resource, group) for group, resource, verbs in _NEEDED for verb in verbs)
+"""All that tfdeploy does in the namespace of a cluster. docs/kubernetes-role.yaml has them, and what checks of a preview need."""
+
+RUN_COMMANDS = tuple(item for item in NEEDED if item.resource == "pods/exec")
+TRY_PODS = (Permission("create", "pods"),)
+"""For pods of which the API server only says whether it would create them."""
 
 
-def missing(api: ApiServer) -> tuple[Rule, ...]:
-    """What of `RULES` the user is not allowed to do. Where the server cannot list all permissions, it is asked for each verb.
+def missing(api: ApiServer, permissions: Sequence[Permission] = NEEDED) -> tuple[Permission, ...]:
+    """What of these the user is not allowed to do.
 
     Raises:
         ApiError, Unreachable: the server cannot be asked.
     """
-    review = {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1"}
-    body = {**review, "spec": {"namespace": api.namespace}}
-    granted = api.post(f"{_AUTHORIZATION}/selfsubjectrulesreviews", body)["status"].get("resourceRules") or ()
-    unclear = [
-        Rule(rule.group, rule.resource, (verb,))
-        for rule in RULES
-        for verb in rule.verbs
-        if not any(_grants(item, rule, verb) for item in granted)
-    ]
-    allowed = for_all(unclear, lambda rule: _is_allowed(api, rule), _CALLS)
-    return _joined([rule for rule, is_allowed in zip(unclear, allowed, strict=True) if not is_allowed])
+    allowed = for_all(permissions, lambda item: _is_allowed(api, item), _CALLS)
+    return tuple(item for item, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed)
 
 
-def verbs_of(rules: Sequence[Rule]) -> str:
-    """The rules in one line: `create pods/exec, list jobs`."""
-    return ", ".join(f"{verb} {rule.resource}" for rule in rules for verb in rule.verbs)
+def refusal(api: ApiServer, permissions: Sequence[Permission]) -> str:
+    """Which permissions the user does not have, in words."""
+    return f"you may not {', '.join(map(str, permissions))} in {api.namespace}"
 
 
-def role(namespace: str, rules: Sequence[Rule]) -> dict[str, Any]:
-    """A Role with these rules. Resources with the same verbs share a rule."""
-    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for rule in rules:
-        groups.setdefault((rule.group, rule.verbs), []).append(rule.resource)
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "tfdeploy", "namespace": namespace},
-        "rules": [
-            {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
-            for (group, verbs), resources in groups.items()
-        ],
-    }
-
-
-def _joined(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """One rule for each resource."""
-    verbs: dict[tuple[str, str], list[str]] = {}
-    for rule in rules:
-        verbs.setdefault((rule.group, rule.resource), []).extend(rule.verbs)
-    return tuple(Rule(group, resource, tuple(names)) for (group, resource), names in verbs.items())
-
-
-def _grants(granted: Mapping[str, Any], rule: Rule, verb: str) -> bool:
-    """Whether an entry of the server's list allows the verb; one for single names does not."""
-    wanted = (("apiGroups", rule.group), ("resources", rule.resource), ("verbs", verb))
-    has_all = all({_ANY, value} & {*(granted.get(key) or ())} for key, value in wanted)
-    return has_all and not granted.get("resourceNames")
-
-
-def _is_allowed(api: ApiServer, rule: Rule) -> bool:
-    resource, _, subresource = rule.resource.partition("/")
-    attributes = {"namespace": api.namespace, "group": rule.group, "resource": resource, "verb": rule.verbs[0]}
+def _is_allowed(api: ApiServer, permission: Permission) -> bool:
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = {"namespace": api.namespace, "group": permission.group, "verb": permission.verb, "resource": resource}
     body = {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
         "spec": {"resourceAttributes": {**attributes, **({"subresource": subresource} if subresource else {})}},
     }
-    return bool(api.post(f"{_AUTHORIZATION}/selfsubjectaccessreviews", body)["status"]["allowed"])
+    return bool(api.post(_REVIEWS, body)["status"]["allowed"])

@@ -1,10 +1,10 @@
 """The planner of a cluster in Kubernetes: what its pods are, and what that changes in existing Jobs. Nothing here writes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import SpecError
 from ...paths import absolute
@@ -13,17 +13,18 @@ from ...plan.plan import Change, Plan, TaskPlan, grouped, updates
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.jobs import JobSpec
-from ..base import ClusterRef, DependencyRequest, Rendered
+from ...spec.unknown_values import is_known
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered, RunProps, TaskProps
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
+from . import validate
 from .affinity import placement
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
-from .labels import ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
-from .pods import TRAIN_FOLDER, PodSettings, covers, is_folder, mounts, shown_settings
-from .validate import readable, refuse
+from .labels import AGENT, ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
+from .pods import TRAIN_FOLDER, PodSettings, controller_set, covers, is_folder, mounts, pod_of, shown_settings, task_job
 
 if TYPE_CHECKING:
     import pulumi
@@ -81,7 +82,10 @@ class KubernetesPlanner:
         code_files: Sequence[str],
     ) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
-        warnings = refuse(ApiServer(cluster["home"]), spec, plan, code_files, inventory.jobs)
+        api = ApiServer(cluster["home"])
+        validate.refuse(api, spec, code_files)
+        pods = new_pods(cluster, spec, plan, self.render(cluster, spec, plan, inventory), inventory.jobs)
+        warnings = validate.warnings(api, spec, plan, inventory.jobs, pods)
         return [*warnings, *_storage_warnings(cluster, spec, inventory)]
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: KubernetesInventory) -> Rendered:
@@ -125,12 +129,27 @@ class KubernetesPlanner:
 
 def place_of(api: ApiServer) -> PlaceRef:
     """The id of a place is that of the namespace, which every user of a cluster may read. Without it, `validate` refuses the plan."""
-    namespace = readable(api, f"/api/v1/namespaces/{api.namespace}") or {}
+    namespace = validate.readable(api, f"/api/v1/namespaces/{api.namespace}") or {}
     return PlaceRef(id=namespace.get("metadata", {}).get("uid", ""), name=f"{api.server} {api.namespace}")
 
 
+def new_pods(
+    cluster: ClusterRef, spec: ClusterSpec, plan: Plan, rendered: Rendered, existing: Collection[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The pod of the first new task of each job, and that of the controller of a new cluster, as far as a preview knows them."""
+    dependencies = {"agent": object_name(cluster, AGENT), "token": object_name(cluster, TOKEN)}
+    common = {"cluster": cluster, "dependencies": dependencies, "grace": spec.stop_grace_period}
+    owners = {}
+    if not existing and rendered.controller:
+        owners[CONTROLLER] = controller_set(cast(RunProps, {**common, "container": rendered.controller.to_dict()}))
+    for task in {task.job: task for task in reversed(plan.needed_tasks) if task.hostname not in existing}.values():
+        container = rendered.tasks[task.hostname].to_dict()
+        owners[task.hostname] = task_job(cast(TaskProps, {**common, **task.to_dict(), "container": container}))
+    return {hostname: pod_of(owner) for hostname, owner in owners.items() if is_known(owner["spec"])}
+
+
 def _has_default_class(api: ApiServer) -> bool:
-    classes = (readable(api, "/apis/storage.k8s.io/v1/storageclasses") or {}).get("items")
+    classes = (validate.readable(api, "/apis/storage.k8s.io/v1/storageclasses") or {}).get("items")
     return classes is None or any(
         (item["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for item in classes
     )

@@ -203,6 +203,13 @@ def controller_set(props: RunProps) -> dict[str, Any]:
     }
 
 
+def pod_of(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod of a Job or a StatefulSet, with their name."""
+    template = owner["spec"]["template"]
+    meta = {**template["metadata"], "name": owner["metadata"]["name"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
 Volume = tuple[dict[str, Any], dict[str, Any]]
 """A volume of a pod, and its mount in the container."""
 

@@ -15,7 +15,7 @@ from .discover import INSTALL_METRICS
 from .drift import owner_part
 from .exec import PodCommand
 from .labels import controller_pod, hostname_of, selector
-from .permissions import NEEDED_ROLE, missing
+from .permissions import NEEDED_ROLE, RUN_COMMANDS, missing
 from .pods import AGENT_COMMAND, CONTAINER
 from .states import LOST_REMEDY
 from .task_runner import KubernetesTaskRunner
@@ -64,7 +64,7 @@ class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
         """A command in the controller's pod, which the network policy admits. Each connection starts one, so it is asked before whether
         the user may."""
         api = ApiServer(cluster["home"])
-        if any(rule.resource == "pods/exec" for rule in missing(api)):
+        if missing(api, RUN_COMMANDS):
             raise Forbidden(
                 f"you may not run commands in pods of {api.namespace}, as a connection to {host} does. {NEEDED_ROLE}"
             )

@@ -1,9 +1,7 @@
 """Checks of a plan against the Kubernetes cluster: errors for what cannot work, and warnings. They only read."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-
-import yaml
 
 from ...errors import SpecError, nearest
 from ...plan.plan import Plan
@@ -13,26 +11,25 @@ from ...spec.jobs import JobSpec
 from ...spec.kubernetes import Toleration
 from ...spec.unknown_values import is_known
 from ...units import named, quantity, text_of_size
-from ..base import CONTROLLER, FAIL
+from ..base import FAIL
 from ..validate import refuse_requirements, refuse_script
-from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from .api import FORBIDDEN, INVALID, NOT_FOUND, ApiError, ApiServer
 from .discover import check_version
 from .labels import ID_LABEL
-from .permissions import missing, role, verbs_of
-from .pods import GPU, is_unprivileged, mounts
+from .permissions import NEEDED_ROLE, TRY_PODS, missing, refusal
+from .pods import GPU
 
 Json = Mapping[str, Any]
 
-_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_POD_SECURITY, _EXCEEDED = "violates PodSecurity", "exceeded quota"
+"""Words of the API server's messages."""
+
 _STOPS = ("NoSchedule", "NoExecute")
 _SHOWN = 3
-_NEEDED_OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
 
-def refuse(
-    api: ApiServer, spec: ClusterSpec, plan: Plan, code_files: Sequence[str], existing: Collection[str]
-) -> list[str]:
-    """Refuse what cannot work; the warnings. `existing` has the hostnames of the tasks that exist.
+def refuse(api: ApiServer, spec: ClusterSpec, code_files: Sequence[str]) -> None:
+    """Refuse what cannot work.
 
     Raises:
         SpecError: with the argument, what is wrong with it, and a remedy.
@@ -43,17 +40,26 @@ def refuse(
     _refuse_arguments(spec)
     if (version := check_version(api)).state == FAIL:
         raise SpecError(f"{spec.name}: backend", version.detail, version.remedy)
-    _refuse_namespace(api, spec, plan)
-    _refuse_missing_permissions(api, spec)
+    _refuse_namespace(api, spec)
+    if permissions := missing(api):
+        raise SpecError(f"{spec.name}: kubernetes", refusal(api, permissions), NEEDED_ROLE)
     _refuse_missing_objects(api, spec)
+
+
+def warnings(
+    api: ApiServer, spec: ClusterSpec, plan: Plan, existing: Collection[str], pods: Mapping[str, Json]
+) -> list[str]:
+    """What may keep tasks from starting. `existing` has the hostnames of the tasks that exist; `pods` are those by hostname of which
+    the API server is asked whether it would create them.
+
+    Raises:
+        SpecError: the Pod Security of the namespace forbids a pod, which does not change by itself.
+    """
     jobs = {job.name: job for job in spec.jobs}
     tasks = [(task.hostname, jobs[task.job]) for task in plan.needed_tasks if task.hostname not in existing]
-    limits = _limits(api)
-    return [
-        *_quota_warnings(api, spec, tasks, not existing, limits),
-        *_limit_warnings(api, tasks, not existing, limits or ()),
-        *_node_warnings(api, tasks),
-    ]
+    quotas = _quota_warnings(api, spec, tasks, not existing)
+    refused = [text for text in _refused_pods(api, spec, pods) if not (quotas and _EXCEEDED in text)]
+    return [*quotas, *refused, *_node_warnings(api, tasks)]
 
 
 def _refuse_arguments(spec: ClusterSpec) -> None:
@@ -75,7 +81,7 @@ def _refuse_arguments(spec: ClusterSpec) -> None:
             raise SpecError(f"{spec.name}: container.user", wrong, 'Use numbers, such as "1000:1000".')
 
 
-def _refuse_namespace(api: ApiServer, spec: ClusterSpec, plan: Plan) -> None:
+def _refuse_namespace(api: ApiServer, spec: ClusterSpec) -> None:
     namespace = readable(api, f"/api/v1/namespaces/{api.namespace}")
     where = f"{spec.name}: kubernetes.namespace"
     if namespace is None:
@@ -83,33 +89,21 @@ def _refuse_namespace(api: ApiServer, spec: ClusterSpec, plan: Plan) -> None:
         raise SpecError(where, f"{api.server} has no namespace {api.namespace!r}", remedy)
     if namespace.get("metadata", {}).get("deletionTimestamp"):
         raise SpecError(where, f"the namespace {api.namespace!r} is being deleted", "Use another one.")
-    _refuse_insecure(spec, plan, (namespace.get("metadata", {}).get("labels") or {}).get(_POD_SECURITY, ""))
 
 
-def _refuse_insecure(spec: ClusterSpec, plan: Plan, level: str) -> None:
-    """Refuse pods that the namespace's level of Pod Security forbids:
-    https://kubernetes.io/docs/concepts/security/pod-security-standards/."""
-    if level not in ("baseline", "restricted"):
-        return
-    rule = f"the namespace enforces the Pod Security level {level!r}"
-    for job in spec.jobs:
-        folders = [item.source for item in mounts(spec, plan, job.container.volumes, "") if item.source.startswith("/")]
-        if folders:
-            remedy = "Use a PersistentVolumeClaim of the namespace, or a URL."
-            raise SpecError(
-                f"{spec.name}: container.volumes", f"{rule}, without folders of nodes ({folders[0]})", remedy
-            )
-        if level == "restricted" and not is_unprivileged(job.container.user):
-            remedy = 'Set it to numbers other than 0, such as "1000:1000".'
-            raise SpecError(f"{spec.name}: container.user", f"{rule}, and the tasks may run as root", remedy)
-
-
-def _refuse_missing_permissions(api: ApiServer, spec: ClusterSpec) -> None:
-    rules = missing(api)
-    if rules:
-        text = yaml.safe_dump(role(api.namespace, rules), sort_keys=False)
-        remedy = f"It needs a RoleBinding to this Role (docs/kubernetes-role.yaml has all of it):\n{text}"
-        raise SpecError(f"{spec.name}: kubernetes", f"the user may not {verbs_of(rules)} in {api.namespace}", remedy)
+def _refused_pods(api: ApiServer, spec: ClusterSpec, pods: Mapping[str, Json]) -> list[str]:
+    """Why the API server would not create these pods, in its words: a quota, a LimitRange, a policy. That may change later."""
+    refused: list[str] = []
+    for hostname, pod in pods.items() if not missing(api, TRY_PODS) else ():
+        try:
+            api.post(f"/api/v1/namespaces/{api.namespace}/pods?dryRun=All", pod)
+        except ApiError as error:
+            if _POD_SECURITY in str(error):
+                remedy = 'Set container.user to numbers other than 0, such as "1000:1000", and use claims, no folders of nodes.'
+                raise SpecError(f"{spec.name}: container", str(error), remedy) from None
+            if error.status in (FORBIDDEN, INVALID):
+                refused.append(f"Kubernetes would not create the pod of {hostname} now: {error}")
+    return refused
 
 
 def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
@@ -157,20 +151,12 @@ def readable(api: ApiServer, path: str) -> Json | None:
         raise
 
 
-def _quota_warnings(
-    api: ApiServer,
-    spec: ClusterSpec,
-    tasks: Sequence[tuple[str, JobSpec]],
-    is_new: bool,
-    limits: Sequence[Json] | None,
-) -> list[str]:
+def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]], is_new: bool) -> list[str]:
     """What the new tasks need more than a quota of the namespace has left, with the controller of a new cluster. They wait until
     others end."""
     quotas = (readable(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
-    if not quotas:
-        return []
     totals = _totals([job for _, job in tasks], int(is_new))
-    warnings = _default_warnings(api, quotas, limits)
+    warnings = []
     for quota in quotas:
         status = quota.get("status", {})
         used = status.get("used", {})
@@ -185,17 +171,6 @@ def _quota_warnings(
     return warnings
 
 
-def _default_warnings(api: ApiServer, quotas: Sequence[Json], limits: Sequence[Json] | None) -> list[str]:
-    """With a quota of processors or memory, Kubernetes refuses pods without a request, such as the controller's, unless it adds one."""
-    names = {name for quota in quotas for name in quota.get("status", {}).get("hard", {}) if name in _NEEDED_OF_PODS}
-    if not names or limits is None or limits:
-        return []
-    counted = ", ".join(sorted(names))
-    return [
-        f"a quota of {api.namespace} counts {counted}: the controller's pod is refused without a LimitRange that has defaults"
-    ]
-
-
 def _totals(jobs: Sequence[JobSpec], controllers: int) -> dict[str, float]:
     """What quotas count of these tasks and of controllers; see objects of ResourceQuota."""
     sizes = [_sizes(job) for job in jobs]
@@ -208,51 +183,6 @@ def _totals(jobs: Sequence[JobSpec], controllers: int) -> dict[str, float]:
 def _sizes(job: JobSpec) -> dict[str, float]:
     """What one task requests, and its limits; 0 for what it does not name."""
     return {"cpu": job.cpus, "memory": float(job.memory), GPU: float(job.gpus)}
-
-
-def _limits(api: ApiServer) -> Sequence[Json] | None:
-    """What the LimitRanges of the namespace demand, with their names; None where the user may not read them."""
-    items = (readable(api, f"/api/v1/namespaces/{api.namespace}/limitranges") or {}).get("items")
-    if items is None:
-        return None
-    return [{"name": item["metadata"]["name"], **limit} for item in items for limit in item["spec"]["limits"]]
-
-
-def _limit_warnings(
-    api: ApiServer, tasks: Sequence[tuple[str, JobSpec]], is_new: bool, limits: Sequence[Json]
-) -> list[str]:
-    """The first task of each job, and the controller of a new cluster, whose pods a LimitRange refuses."""
-    firsts = {job.name: (hostname, _sizes(job)) for hostname, job in reversed(tasks)}
-    pods = [*firsts.values(), *([(CONTROLLER, dict[str, float]())] if is_new else ())]
-    return [
-        f"the LimitRange {limit['name']} of {api.namespace} refuses the pod of {hostname}: {wrong}"
-        for hostname, sizes in pods
-        for limit in limits
-        if limit["type"] in ("Container", "Pod")
-        for wrong in _outside(limit, sizes, limits)
-    ]
-
-
-def _outside(limit: Json, sizes: Mapping[str, float], limits: Sequence[Json]) -> Iterator[str]:
-    """Why a LimitRange refuses a pod of one container; Kubernetes gives it defaults first."""
-    for name in dict.fromkeys([*limit.get("min", ()), *limit.get("max", ()), *limit.get("maxLimitRequestRatio", ())]):
-        request, most = (sizes.get(name) or _default(member, name, limits) for member in ("defaultRequest", "default"))
-        least, maximum, ratio = (limit.get(key, {}).get(name) for key in ("min", "max", "maxLimitRequestRatio"))
-        where = f"per {limit['type']}"
-        if least and request < quantity(least):
-            yield f"{name} {_text(name, request)} is less than {least} {where}"
-        if maximum and not most:
-            yield f"{name} has no limit, and {maximum} {where} is the maximum"
-        elif maximum and most > quantity(maximum):
-            yield f"{name} {_text(name, most)} is more than {maximum} {where}"
-        if ratio and not (request and most and most <= quantity(ratio) * request):
-            yield f"the limit of {name} may be {ratio} times its request {where}"
-
-
-def _default(member: str, name: str, limits: Sequence[Json]) -> float:
-    """What Kubernetes gives a container that names nothing; 0 for nothing."""
-    texts = [limit[member][name] for limit in limits if limit["type"] == "Container" and name in limit.get(member, ())]
-    return quantity(texts[-1]) if texts else 0.0
 
 
 def _text(name: str, number: float) -> str:

@@ -1,28 +1,35 @@
 """An API server that only has what a test gives it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
+from tests.clusters import cluster_ref
+from tests.unit.cases import inventory
+from tfdeploy.backends.kubernetes import validate
 from tfdeploy.backends.kubernetes.api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from tfdeploy.backends.kubernetes.planner import KubernetesInventory, KubernetesPlanner, new_pods
+from tfdeploy.plan.plan import make_plan
+from tfdeploy.spec.cluster import cluster_spec
 
-EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-_REVIEWS = "/apis/authorization.k8s.io/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class FakeApi(ApiServer):
-    """Objects by path, and what the user is allowed to do."""
+    """Objects by path, and what the user is not allowed to do."""
 
-    def __init__(self, objects: Mapping[str, Any], rules: list[Any], allowed: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    def __init__(self, objects: Mapping[str, Any], denied: Collection[str] = (), refused: str = "") -> None:
         super().__init__("training@https://kube.example.com")
         self.objects = {
             "/version": {"major": "1", "minor": "34", "gitVersion": "v1.34.4"},
             "/api/v1/namespaces/training": {"metadata": {"name": "training"}},
             **objects,
         }
-        self.rules = rules
-        self.allowed = allowed
-        """`VERB RESOURCE` that reviews of single verbs allow."""
-        self.posts = 0
+        self.denied = denied
+        """`VERB RESOURCE` of what is not allowed."""
+        self.refused = refused
+        """Why no pod would be created."""
+        self.tried: list[Any] = []
 
     def get(self, path: str, **query: str) -> Any:
         value = self.objects.get(path)
@@ -35,12 +42,25 @@ class FakeApi(ApiServer):
         return value
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        self.posts += 1
-        if path == f"{_REVIEWS}/selfsubjectrulesreviews":
-            assert body["spec"] == {"namespace": "training"}
-            return {"status": {"resourceRules": self.rules, "incomplete": bool(self.allowed)}}
-        assert path == f"{_REVIEWS}/selfsubjectaccessreviews"
+        if path == "/api/v1/namespaces/training/pods?dryRun=All":
+            self.tried.append(body)
+            if self.refused:
+                raise ApiError(FORBIDDEN, "Forbidden", self.refused)
+            return body
+        assert path == _REVIEWS
         wanted = body["spec"]["resourceAttributes"]
         assert wanted["namespace"] == "training"
         resource = "/".join(filter(None, [wanted["resource"], wanted.get("subresource", "")]))
-        return {"status": {"allowed": f"{wanted['verb']} {resource}" in self.allowed}}
+        return {"status": {"allowed": f"{wanted['verb']} {resource}" not in self.denied}}
+
+
+def checked(api: ApiServer, existing: Collection[str] = (), **args: Any) -> list[str]:
+    """The warnings of a preview of two workers; `existing` has the hostnames of the tasks that exist."""
+    made = cluster_spec("mnist", {"command": ["python", "-c", "0"], "workers": 2, "backend": "kubernetes", **args})
+    places = replace(inventory(made), machines=(), places_tasks=True)
+    jobs: Any = {hostname: {"metadata": {}} for hostname in existing}
+    known = KubernetesInventory(**vars(places), jobs=jobs, has_storage=True)
+    plan, cluster = make_plan(made, places, ""), cluster_ref("kubernetes", f"{api.namespace}@{api.server}")
+    validate.refuse(api, made, ())
+    rendered = KubernetesPlanner().render(cluster, made, plan, known)
+    return validate.warnings(api, made, plan, existing, new_pods(cluster, made, plan, rendered, existing))

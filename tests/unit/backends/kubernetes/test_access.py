@@ -17,7 +17,6 @@ from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.controller_client import _token
 from tfdeploy.backends.kubernetes.discover import discover_clusters
 from tfdeploy.backends.kubernetes.exec import PodCommand
-from tfdeploy.backends.kubernetes.permissions import RULES
 from tfdeploy.backends.kubernetes.task_access import KubernetesAccess
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
 from tfdeploy.errors import BackendError, Forbidden, Unreachable
@@ -64,11 +63,10 @@ def test_a_command_that_is_refused_names_the_role(
 
 
 def test_no_port_is_forwarded_without_the_right_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = [rule for rule in RULES if rule.resource == "pods/exec"]
-    monkeypatch.setattr(task_access, "missing", lambda _: rules)
+    monkeypatch.setattr(task_access, "missing", lambda _, permissions: permissions)
     with pytest.raises(Forbidden, match="kubernetes-role"):
         ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
-    monkeypatch.setattr(task_access, "missing", lambda _: ())
+    monkeypatch.setattr(task_access, "missing", lambda *_: ())
     ACCESS.relay(CLUSTER, "worker-1.mnist", 2222)
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
+from tests.unit.backends.kubernetes.fake_api import FakeApi
 from tfdeploy.backends.kubernetes.discover import checks
 from tfdeploy.errors import Unreachable
 
 
-def states(groups: tuple[str, ...] = (), rules: tuple[Any, ...] = (EVERYTHING,), **objects: Any) -> dict[str, str]:
+def states(groups: tuple[str, ...] = (), denied: tuple[str, ...] = (), **objects: Any) -> dict[str, str]:
     apis = {"groups": [{"name": name} for name in groups]}
-    return {check.what: check.state for check in checks(FakeApi({"/apis": apis, **objects}, [*rules]))}
+    return {check.what: check.state for check in checks(FakeApi({"/apis": apis, **objects}, denied))}
 
 
 def test_all_is_well() -> None:
@@ -29,7 +29,7 @@ def test_whether_network_policies_are_enforced_is_known_by_the_plugin(groups: tu
 
 
 def test_what_is_missing() -> None:
-    assert states(rules=())["permissions"] == "fail"
+    assert states(denied=("list jobs",))["permissions"] == "fail"
     assert states()["metrics-server"] == "warn"
 
 
@@ -38,5 +38,5 @@ def test_a_server_that_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None
         raise Unreachable("the API server does not respond")
 
     monkeypatch.setattr(FakeApi, "get", get)
-    (check,) = checks(FakeApi({}, []))
+    (check,) = checks(FakeApi({}))
     assert (check.state, check.detail) == ("fail", "the API server does not respond")

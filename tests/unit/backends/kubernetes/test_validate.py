@@ -1,17 +1,13 @@
 """What a preview refuses and warns of, before anything is created."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
-from tests.unit.cases import inventory
+from tests.unit.backends.kubernetes.fake_api import FakeApi, checked
 from tfdeploy.backends.kubernetes.api import FORBIDDEN, ApiError
-from tfdeploy.backends.kubernetes.validate import refuse
 from tfdeploy.errors import SpecError
-from tfdeploy.plan.plan import make_plan
-from tfdeploy.spec.cluster import cluster_spec
+from tfdeploy.spec.unknown_values import Unknown
 
 GIB = 1 << 30
 NODE = {
@@ -26,12 +22,8 @@ TAINTED = {
 }
 
 
-def warnings(
-    objects: dict[str, Any], existing: tuple[str, ...] = (), rules: Any = EVERYTHING, **args: Any
-) -> list[str]:
-    made = cluster_spec("mnist", {"command": ["python", "-c", "0"], "workers": 2, "backend": "kubernetes", **args})
-    places = replace(inventory(made), machines=(), places_tasks=True)
-    return refuse(FakeApi(objects, [rules]), made, make_plan(made, places, ""), (), existing)
+def warnings(objects: dict[str, Any], existing: tuple[str, ...] = (), refusal: str = "", **args: Any) -> list[str]:
+    return checked(FakeApi(objects, refused=refusal), existing, **args)
 
 
 def refused(objects: dict[str, Any], **args: Any) -> SpecError:
@@ -71,27 +63,30 @@ def test_a_namespace_must_exist() -> None:
     assert warnings({path: FORBIDDEN}) == []
 
 
-@pytest.mark.parametrize(
-    ("level", "container", "where"),
-    [
-        ("restricted", {}, "container.user"),
-        ("restricted", {"user": "0:1000"}, "container.user"),
-        ("restricted", {"user": "1000:0"}, None),
-        ("restricted", {"user": "1000", "volumes": ["/data:/data"]}, "container.volumes"),
-        ("baseline", {"volumes": ["/data:/data"]}, "container.volumes"),
-        ("baseline", {}, None),
-        ("privileged", {"volumes": ["/data:/data"]}, None),
-    ],
-)
-def test_what_the_security_of_the_namespace_forbids_is_refused(
-    level: str, container: dict[str, Any], where: str | None
-) -> None:
-    labels = {"pod-security.kubernetes.io/enforce": level}
-    objects = {"/api/v1/namespaces/training": {"metadata": {"name": "training", "labels": labels}}}
-    if where is None:
-        assert warnings(objects, container=container) == []
-    else:
-        assert refused(objects, container=container).where == f"mnist: {where}"
+def test_a_pod_that_the_api_server_would_not_create_is_a_warning_in_its_words() -> None:
+    api = FakeApi({}, refused="maximum memory usage per Container is 1Gi, but limit is 2Gi")
+    found = checked(api, ps=1, jobs={"worker": {"memory": "2GiB"}})
+    assert [text.partition(": ")[0] for text in found] == [
+        f"Kubernetes would not create the pod of {hostname} now" for hostname in ("controller", "worker-0", "ps-0")
+    ]
+    assert found[0].endswith(api.refused)
+    pod = next(item for item in api.tried if item["metadata"]["name"].endswith("-worker-0"))
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"memory": str(2 * GIB)}
+    assert len(checked(api, ("worker-0",))) == 1, "the controller and the first task exist"
+
+
+def test_what_the_security_of_the_namespace_forbids_is_refused() -> None:
+    words = 'pods "mnist-worker-0" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
+    error = refused({}, refusal=words)
+    assert (error.where, error.wrong) == ("mnist: container", words)
+    assert "container.user" in error.remedy
+
+
+def test_pods_are_not_tried_without_the_permission_or_before_they_are_known() -> None:
+    assert checked(FakeApi({}, ["create pods"], "it is forbidden")) == []
+    api = FakeApi({})
+    checked(api, container={"image": Unknown("container.image")})
+    assert api.tried == []
 
 
 def test_an_old_server_is_refused() -> None:
@@ -100,13 +95,12 @@ def test_an_old_server_is_refused() -> None:
     assert "1.29" in error.remedy
 
 
-def test_missing_permissions_are_printed_as_a_role() -> None:
-    error = refused({}, rules={"apiGroups": ["", "apps", "networking.k8s.io"], "resources": ["*"], "verbs": ["*"]})
-    assert error.where == "mnist: kubernetes"
-    assert "create jobs, delete jobs" in error.wrong
-    assert "kind: Role" in error.remedy
-    assert "- batch" in error.remedy
-    assert "secrets" not in error.remedy
+def test_missing_permissions_are_named_with_the_documented_role() -> None:
+    with pytest.raises(SpecError) as error:
+        checked(FakeApi({}, ["create jobs", "delete jobs"]))
+    assert error.value.where == "mnist: kubernetes"
+    assert error.value.wrong == "you may not create jobs, delete jobs in training"
+    assert "docs/kubernetes-role.yaml" in error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -152,60 +146,8 @@ def test_a_quota_that_has_too_little_left() -> None:
     assert "requests.cpu 2 of 1 left" in warning
     assert "pods 3 of 1 left" in warning, "one is the controller"
     assert "memory" not in warning
+    assert warnings(objects, refusal="exceeded quota: team", **job(cpus=1, memory="3GiB")) == [warning]
     assert warnings(objects, existing=("worker-0",), **job(cpus=1)) == []
-
-
-def test_a_quota_of_processors_needs_defaults_for_the_controller() -> None:
-    quota = {"metadata": {"name": "team"}, "status": {"hard": {"requests.cpu": "9", "pods": "9"}}}
-    of_namespace = "/api/v1/namespaces/training"
-    objects = {f"{of_namespace}/resourcequotas": {"items": [quota]}, f"{of_namespace}/limitranges": {"items": []}}
-    (warning,) = warnings(objects)
-    assert "counts requests.cpu: the controller's pod is refused without a LimitRange" in warning
-    for limits in (limit_range(type="Container", default={"cpu": "1"}), FORBIDDEN):
-        assert warnings({**objects, f"{of_namespace}/limitranges": limits}) == []
-
-
-def limit_range(**limit: Any) -> dict[str, Any]:
-    return {"items": [{"metadata": {"name": "sizes"}, "spec": {"limits": [limit]}}]}
-
-
-CONTROLLER_IS_REFUSED = "the LimitRange sizes of training refuses the pod of controller: "
-
-
-@pytest.mark.parametrize(
-    ("limit", "settings", "wrong"),
-    [
-        ({"max": {"memory": "1Gi"}, "default": {"memory": "1Gi"}}, {"memory": "2GiB"}, "memory 2 GiB is more than 1Gi"),
-        ({"min": {"cpu": "500m"}, "defaultRequest": {"cpu": "500m"}}, {"cpus": 0.2}, "cpu 0.2 is less than 500m"),
-        ({"max": {"cpu": "1"}, "default": {"cpu": "1"}, "min": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}, {}, ""),
-        (
-            {"maxLimitRequestRatio": {"cpu": "1"}, "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}},
-            {"cpus": 9},
-            "",
-        ),
-    ],
-)
-def test_a_task_that_a_limit_range_refuses(limit: dict[str, Any], settings: dict[str, Any], wrong: str) -> None:
-    objects = {"/api/v1/namespaces/training/limitranges": limit_range(type="Container", **limit)}
-    found = warnings(objects, **job(**settings))
-    expected = f"the LimitRange sizes of training refuses the pod of worker-0: {wrong} per Container"
-    assert found == ([expected] if wrong else [])
-
-
-@pytest.mark.parametrize(
-    ("limit", "wrong"),
-    [
-        ({"type": "Pod", "max": {"memory": "1Gi"}}, "memory has no limit, and 1Gi per Pod is the maximum"),
-        (
-            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
-            "the limit of cpu may be 2 times its request per Container",
-        ),
-    ],
-)
-def test_the_controller_names_no_sizes(limit: dict[str, Any], wrong: str) -> None:
-    objects = {"/api/v1/namespaces/training/limitranges": limit_range(**limit)}
-    assert warnings(objects, **job(memory="1GiB", cpus=1)) == [CONTROLLER_IS_REFUSED + wrong]
-    assert warnings(objects, existing=("worker-0",), **job(memory="1GiB", cpus=1)) == []
 
 
 @pytest.mark.parametrize(
