@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3434,
     "tfdeploy/backends/local": 1724,
     "tfdeploy/backends/docker": 3902,
-    "tfdeploy/backends/kubernetes": 2959,
+    "tfdeploy/backends/kubernetes": 2878,
     "tfdeploy/backends/ec2": 6643,
     "tfdeploy/report": 4259,
     "tfdeploy/cli": 6394,
-    "tests": 75956,
+    "tests": 75903,
     "bench": 4336,
     "docs": 4515,
     "design": 1906,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48246, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48165, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
