@@ -1,9 +1,10 @@
-"""How long commands take on a local cluster, against `docker ps`; without an engine, against Pulumi's stack outputs."""
+"""How long commands take, without options, on a local cluster, against `docker ps`.
 
-import os
+What these calls load is a test, by counts of modules (`tests/cli/test_logs_and_events.py`).
+"""
+
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 
 from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import by_turns
@@ -11,29 +12,8 @@ from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
-_COMMAND_TARGET = 8.0
-_HELP_TARGET = 4.0
-_DOCKER = ("docker", "ps")
-_PULUMI = ("pulumi", "stack", "output", "status")
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One call of the command."""
-
-    title: str
-    words: tuple[str, ...]
-    target: float
-    """At most so many times as long as `docker ps`."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-
-_COMPLETED = {"_TFDEPLOY_COMPLETE": "st"}
-_CALLS = (
-    *(_Call(f"`tfdeploy {verb}`", ("tfdeploy", verb), _COMMAND_TARGET) for verb in ("status", "logs", "ls", "runs")),
-    _Call("`tfdeploy --help`", ("tfdeploy", "--help"), _HELP_TARGET),
-    _Call("shell completion of a command of `tfdeploy`", ("tfdeploy",), _HELP_TARGET, _COMPLETED),
-)
+_TARGETS = {"status": 8.0, "logs": 8.0, "runs": 8.0, "--help": 4.0}
+"""A word of `tfdeploy` to how many times as long as `docker ps` it may take."""
 
 
 def run() -> list[Row]:
@@ -41,31 +21,27 @@ def run() -> list[Row]:
     config = {
         "tfdeploy:ps": 1,
         "tfdeploy:workers": 2,
-        "tfdeploy:command": ["python", "chatter.py"],
+        "tfdeploy:command": ["python", "clock.py"],
         "tfdeploy:wait": "0",
     }
     with workplace() as place, project(place, CLUSTER, "command", config) as made:
-        made.ship("chatter.py")
+        made.ship("clock.py")
         made.pulumi(*UP)
-        return [row for call in _CALLS for row in _rows(made, call)]
+        return [row for word, target in _TARGETS.items() for row in _rows(made, word, target)]
 
 
-def _rows(made: Project, call: _Call) -> list[Row]:
-    """The rows of one call. A target is only for `docker ps`."""
-    has_engine = bool(os.environ.get("DOCKER_HOST"))
-    peer = _DOCKER if has_engine else _PULUMI
-    _seconds(made, call.words, call.variables), _seconds(made, peer, {})
-    mine, others = by_turns(
-        _PAIRS, call.title, lambda: _seconds(made, call.words, call.variables), lambda: _seconds(made, peer, {})
-    )
-    title = f"{call.title} on a local cluster"
+def _rows(made: Project, word: str, target: float) -> list[Row]:
+    ours, peer = (partial(_seconds, made, *words) for words in (("tfdeploy", word), ("docker", "ps")))
+    ours(), peer()
+    title = f"`tfdeploy {word}` on a local cluster"
+    mine, others = by_turns(_PAIRS, title, ours, peer)
     return [
-        ratio(f"{title}, against `{' '.join(peer)}`", mine, others, call.target if has_engine else None),
+        ratio(f"{title}, against `docker ps`", mine, others, target),
         limit(f"{title} (worst of the calls)", mine, 1, " s"),
     ]
 
 
-def _seconds(made: Project, words: Sequence[str], variables: Mapping[str, str]) -> float:
+def _seconds(made: Project, *words: str) -> float:
     begun = time.perf_counter()
-    run_command(*words, folder=made.folder, environment={**made.environment, **variables})
+    run_command(*words, folder=made.folder, environment=made.environment)
     return time.perf_counter() - begun

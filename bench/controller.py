@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import psutil
 
-from tests.components.many_launchers import Launchers, RunningController, launchers_of, running_controller
+from tests.components.many_launchers import RunningController, launchers_of, running_controller
 from tfdeploy.agent.control.controller import LATER_TASKS, POLL_LATER
 
+from .observed import busy_seconds
 from .pairs import log
 from .processes import BenchError, until
 from .table import Row, limit
@@ -56,7 +57,7 @@ def _run() -> _Measured:
             started = time.perf_counter() - began
             log(f"{_TASKS} tasks started after {started:.1f} s")
             until(lambda: all(poll >= _STEADY_POLL for group in groups for poll in group.polls), "a steady state")
-            share = _share(controller.process, groups)
+            share = _share(controller.process)
             views = _views(controller)
     if errors := [error for group in groups for error in group.errors]:
         raise BenchError(f"{len(errors)} reports failed, the first one: {errors[0]}")
@@ -75,19 +76,8 @@ def _views(controller: RunningController) -> list[float]:
     return seconds
 
 
-def _share(process: psutil.Process, groups: list[Launchers]) -> float:
+def _share(process: psutil.Process) -> float:
     """The controller's processor time over ten seconds."""
-    begun, busy_before, syncs_before = time.monotonic(), _busy(process), _syncs(groups)
+    begun, before = time.monotonic(), busy_seconds([process])
     time.sleep(_MEASURED)
-    seconds, busy, syncs = time.monotonic() - begun, _busy(process) - busy_before, _syncs(groups) - syncs_before
-    log(f"{busy / seconds:.3f} of a core, {syncs / seconds:.0f} reports a second")
-    return busy / seconds
-
-
-def _busy(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def _syncs(groups: list[Launchers]) -> int:
-    return sum(group.syncs for group in groups)
+    return (busy_seconds([process]) - before) / (time.monotonic() - begun)

@@ -1,6 +1,7 @@
 """From an edited program to its first line on Docker: `pulumi up`, against a build of the image and `docker stack deploy`.
 
-There is nothing to gain by TensorFlow's import, which takes as long in both: so the program only speaks and waits.
+There is nothing to gain by TensorFlow's import, which takes as long in both: so the program only prints and waits. The peer's
+containers have an init, so that they stop at once.
 """
 
 import itertools

@@ -2,18 +2,13 @@
 
 import itertools
 import json
-import os
-import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import psutil
-
 from tests.engine.images import python_image
 from tfdeploy.backends.docker.backend import BACKEND
-from tfdeploy.backends.docker.engine.engine import engine_address
 from tfdeploy.backends.docker.labels import service_name
 from tfdeploy.backends.docker.swarm.services import Reference, task_service
 from tfdeploy.backends.zipapp import application
@@ -26,16 +21,12 @@ from .processes import docker, until
 from .swarm import OnSwarm, on_swarm
 from .table import Row, limit, ratio
 
-TASKS = int(os.environ.get("BENCH_TASKS", "100"))
-"""Fewer where a machine cannot hold so many; the rows contain the number."""
-
+TASKS = 100
 _PAIRS = 5
 _AT_ONCE = 4
 _OBSERVATIONS = 5
 _FOREVER = ["python3", "-c", "import time; time.sleep(1000000)"]
 _SECONDS = 600.0
-_dialled: list[int] = []
-"""How many sockets there were at each connection to the engine that this process began, the new one among them."""
 
 
 def run() -> list[Row]:
@@ -43,7 +34,6 @@ def run() -> list[Row]:
     image = image_of(python_image)
     number = itertools.count()
     observations: list[float] = []
-    connections: list[float] = []
     templates: list[Mapping[str, Any]] = []
     with workplace() as place:
         files = {"config": place.folder / "agent.pyz", "secret": place.folder / "token"}
@@ -58,7 +48,7 @@ def run() -> list[Row]:
                 seconds = _created(cluster, templates)
                 cluster.made.configure({"tfdeploy:workers": 1 + TASKS})
                 cluster.made.pulumi(*UP)
-                _observe(cluster, observations, connections)
+                _observe(cluster, observations)
             return seconds
 
         def peer() -> float:
@@ -72,7 +62,6 @@ def run() -> list[Row]:
     return [
         ratio(f"{measure} of the same definition, {_AT_ONCE} at once", mine, other, 1.2),
         limit(f"one observation of {TASKS} tasks on one manager (the slowest)", observations, 2, " s"),
-        limit(f"one observation of {TASKS} tasks: sockets to the engine at once", connections, 1, ""),
     ]
 
 
@@ -99,7 +88,7 @@ def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
     return time.perf_counter() - begun
 
 
-def _observe(cluster: OnSwarm, observations: list[float], connections: list[float]) -> None:
+def _observe(cluster: OnSwarm, observations: list[float]) -> None:
     """Some observations, once all tasks run."""
 
     def all_run() -> bool:
@@ -108,23 +97,8 @@ def _observe(cluster: OnSwarm, observations: list[float], connections: list[floa
 
     until(all_run, f"{TASKS} tasks that run", cluster, seconds=_SECONDS)
     for _ in range(_OBSERVATIONS):
-        _dialled.clear()
         begun = time.perf_counter()
         cluster.observe(20)
         observations.append(time.perf_counter() - begun)
-        connections.append(max([_open(), *_dialled]))
     latest = ", ".join(f"{seconds:.2f}" for seconds in observations[-_OBSERVATIONS:])
-    log(f"observations: {latest} s; {connections[-1]:g} sockets at once")
-
-
-def _open() -> int:
-    """The Unix sockets of this process, which has them for the engine only."""
-    return len(psutil.Process().net_connections(kind="unix"))
-
-
-def _dial(event: str, details: tuple[Any, ...]) -> None:
-    if event == "socket.connect" and details[1] == engine_address("").removeprefix("unix://"):
-        _dialled.append(_open())
-
-
-sys.addaudithook(_dial)
+    log(f"observations: {latest} s")

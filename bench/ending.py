@@ -8,13 +8,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _State:
-    """The first signal that was received, and whether it may raise an exception now."""
+    """What is to be raised, and how many `undisturbed` are open."""
 
-    received = 0
-    raised = False
+    pending: BaseException | None = None
     held = 0
-    late: Exception | None = None
-    """What is raised because a deadline has passed."""
 
 
 def watch() -> None:
@@ -37,32 +34,27 @@ def undisturbed() -> Iterator[None]:
 @contextmanager
 def deadline(seconds: float, error: Exception) -> Iterator[None]:
     """Raise `error` in the main thread, once so many seconds have passed inside."""
-
-    def expire(*_: object) -> None:
-        _State.late = error
-        _raise()
-
-    before = signal.signal(signal.SIGALRM, expire)
+    before = signal.signal(signal.SIGALRM, lambda *_: _raise(error))
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _State.late = None
         signal.signal(signal.SIGALRM, before)
+        if _State.pending is error:
+            _State.pending = None
 
 
 def _end(number: int, _: object) -> None:
-    _State.received = _State.received or number
-    _raise()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for each in _SIGNALS:
+        signal.signal(each, lambda *_: None)
+    _raise(SystemExit(128 + number))
 
 
-def _raise() -> None:
-    if _State.held:
-        return
-    if _State.received and not _State.raised:
-        _State.raised = True
-        raise SystemExit(128 + _State.received)
-    if _State.late and not _State.received:
-        error, _State.late = _State.late, None
+def _raise(error: BaseException | None = None) -> None:
+    """Raise this or what waits, unless that is held."""
+    _State.pending = error or _State.pending
+    if _State.pending is not None and not _State.held:
+        error, _State.pending = _State.pending, None
         raise error

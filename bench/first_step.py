@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import mnist
-from .baselines.by_hand import ByHand
+from .baselines.by_hand import by_hand
 from .engine import CLUSTER, FLEET, UP, Workplace, project, workplace
 from .observed import Cluster, output
 from .pairs import by_turns
@@ -59,7 +59,7 @@ def _bare(place: Workplace, name: str) -> float:
 def _by_hand(code: Path, folder: Path) -> float:
     begun = time.monotonic()
     command = [*mnist.command(mnist.ENDLESS), f"--train_dir={folder / 'train'}"]
-    with ByHand(code, folder / "logs", mnist.WORKERS, command) as cluster:
+    with by_hand(code, folder / "logs", mnist.WORKERS, command) as cluster:
         return _first_step(cluster.log(_WATCHED).read_text, cluster) - begun
 
 

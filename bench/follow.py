@@ -1,12 +1,19 @@
-"""From the time that a program prints, on a machine of EC2 in a box or in a pod, until `tfdeploy logs --follow` has printed it here."""
+"""From the time that a program prints, on a machine of EC2 in a box or in a pod, until `tfdeploy logs --follow` has printed it here.
 
+Its output is read every 10 ms. All share this computer's clock and cores. 200 lines, from the first one that was printed after the
+command has printed a line.
+"""
+
+import os
 import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.box.cloud import Box
+from tests.ec2.project import Ec2Project
 from tests.engine.images import PYTHON, python_image
 from tests.kube import plane
 from tests.kube.cluster import cluster
@@ -17,7 +24,6 @@ from tfdeploy.backends.docker.engine.engine import engine_address
 from .ending import undisturbed
 from .engine import CLUSTER, TASKS, UP, project, workplace
 from .needs import image_of
-from .on_ec2 import ec2_project
 from .pairs import log
 from .processes import Process, until
 from .table import Row, limit
@@ -37,12 +43,20 @@ def run() -> list[Row]:
 
 
 def _on_ec2() -> list[float]:
-    python, outer = image_of(python_image), engine_address("")
-    with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, Box(outer) as box:
-        image = box.push(python)
-        with ec2_project(Path(folder) / "project", box, image, 1, (TASKS / "clock.py").read_text()) as made:
-            made.up()
-            return _latencies("EC2", made.program, made.env)
+    python = image_of(python_image)
+    job = 'command=["python", "train.py"], code="code", workers=1, ec2={"machine_count": 1}, wait="0"'
+    with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, Box(engine_address("")) as box:
+        made = Ec2Project(Path(folder) / "project", box, box.push(python))
+        with patch.dict(os.environ, {**box.environment, "XDG_STATE_HOME": str(Path(folder, "state"))}):
+            try:
+                made.write(job, (TASKS / "clock.py").read_text())
+                made.init()
+                made.up()
+                latencies = _latencies("EC2", made.program, made.env)
+                made.destroy()
+            finally:
+                made.clean()
+    return latencies
 
 
 def _in_a_pod() -> list[float]:

@@ -1,11 +1,11 @@
 """Processes and containers that are stopped for a while, each by its own handle, and continued afterwards."""
 
 import fcntl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 import psutil
 
@@ -19,95 +19,11 @@ _AGAIN = "unable to freeze"
 _NOTHING_TO_DO = ("is not paused", "is not running", "No such container")
 
 
-class Handle(Protocol):
-    """One process or one container."""
+class Handle(NamedTuple):
+    """How one process or one container is stopped and continued; it may already run then, or have ended."""
 
-    def halt(self) -> None:
-        """Stop it."""
-
-    def release(self) -> None:
-        """Continue it; it may already run, or have ended."""
-
-
-@dataclass(frozen=True)
-class OfProcess:
-    """A process of this machine's."""
-
-    process: psutil.Process
-
-    def halt(self) -> None:
-        """By SIGSTOP."""
-        with suppress(psutil.NoSuchProcess):
-            self.process.suspend()
-
-    def release(self) -> None:
-        """By SIGCONT."""
-        with suppress(psutil.NoSuchProcess):
-            self.process.resume()
-
-
-@dataclass(frozen=True)
-class OfUpdate:
-    """The processes of a `pulumi up` that observes a cluster."""
-
-    processes: Sequence[psutil.Process]
-    lock: Path
-    """The file that an observation locks: if `up` is stopped then, it holds the lock, and every other observer waits."""
-
-    def halt(self) -> None:
-        """By SIGSTOP, between two observations."""
-        until(self._halted, "a moment in which `pulumi up` does not observe", seconds=_SECONDS)
-
-    def _halted(self) -> bool:
-        halt(of_processes(self.processes))
-        until(lambda: all(map(_is_stopped, self.processes)), "SIGSTOP", seconds=_SECONDS)
-        with self.lock.open("rb") as lock:  # it exists: `up` has observed
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.release()
-                return False
-        return True
-
-    def release(self) -> None:
-        """By SIGCONT."""
-        release(of_processes(self.processes))
-
-
-def _is_stopped(process: psutil.Process) -> bool:
-    return not alive(process) or process.status() == psutil.STATUS_STOPPED
-
-
-@dataclass(frozen=True)
-class OfContainer:
-    """A container, by its name or id."""
-
-    name: str
-
-    def halt(self) -> None:
-        """By `docker pause`, which a busy machine may need several tries for."""
-        until(self._paused, f"`docker pause {self.name}`", seconds=_SECONDS)
-
-    def _paused(self) -> bool:
-        try:
-            docker("pause", self.name, seconds=_SECONDS)
-        except BenchError as error:
-            if _AGAIN not in str(error):
-                raise
-            return False
-        return True
-
-    def release(self) -> None:
-        """By `docker unpause`.
-
-        Raises:
-            BenchError: the engine did not do so in time.
-        """
-        try:
-            docker("unpause", self.name, seconds=_SECONDS)
-        except BenchError as error:
-            if not any(text in str(error) for text in _NOTHING_TO_DO):
-                raise
+    halt: Callable[[], None]
+    release: Callable[[], None]
 
 
 def halt(handles: Sequence[Handle]) -> None:
@@ -124,10 +40,64 @@ def release(handles: Sequence[Handle]) -> None:
 
 
 def of_processes(processes: Sequence[psutil.Process]) -> list[Handle]:
-    """Their handles."""
-    return [OfProcess(process) for process in processes]
+    """By SIGSTOP and SIGCONT."""
+
+    def each(process: psutil.Process, action: Callable[[psutil.Process], None]) -> None:
+        with suppress(psutil.NoSuchProcess):
+            action(process)
+
+    stop, resume = psutil.Process.suspend, psutil.Process.resume
+    return [Handle(partial(each, process, stop), partial(each, process, resume)) for process in processes]
+
+
+def of_update(processes: Sequence[psutil.Process], lock: Path) -> Handle:
+    """The processes of a `pulumi up` that observes a cluster, stopped between two observations. An observation locks `lock`: if `up` is
+    stopped then, it holds the lock, and every other observer waits."""
+    handles = of_processes(processes)
+
+    def is_halted() -> bool:
+        halt(handles)
+        until(lambda: all(map(_is_stopped, processes)), "SIGSTOP", seconds=_SECONDS)
+        with lock.open("rb") as opened:  # it exists: `up` has observed
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                release(handles)
+                return False
+        return True
+
+    def halt_between() -> None:
+        until(is_halted, "a moment in which `pulumi up` does not observe", seconds=_SECONDS)
+
+    return Handle(halt_between, lambda: release(handles))
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    return not alive(process) or process.status() == psutil.STATUS_STOPPED
 
 
 def of_containers(names: Sequence[str]) -> list[Handle]:
-    """Their handles."""
-    return [OfContainer(name) for name in names]
+    """By `docker pause`, which a busy machine may need several tries for, and `docker unpause`."""
+
+    def pause(name: str) -> None:
+        until(lambda: _docker("pause", name, but=(_AGAIN,)), f"`docker pause {name}`", seconds=_SECONDS)
+
+    def unpause(name: str) -> None:
+        _docker("unpause", name, but=_NOTHING_TO_DO)
+
+    return [Handle(partial(pause, name), partial(unpause, name)) for name in names]
+
+
+def _docker(verb: str, name: str, but: Sequence[str]) -> bool:
+    """Whether it succeeded; False where it failed with one of these texts.
+
+    Raises:
+        BenchError: it failed with another, or the engine did not respond in time.
+    """
+    try:
+        docker(verb, name, seconds=_SECONDS)
+    except BenchError as error:
+        if not any(text in str(error) for text in but):
+            raise
+        return False
+    return True

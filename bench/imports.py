@@ -1,6 +1,6 @@
 """How long the import of tfdeploy takes, against the one of Pulumi; the start of the interpreter counts for neither.
 
-Processor time: other programs on the machine hardly change it.
+Processor time: other programs on the machine hardly change it. Modules that only some commands need are imported later.
 """
 
 import sys

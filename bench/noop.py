@@ -1,4 +1,6 @@
-"""An `up` that has nothing to do, against a bare Pulumi program with as many resources."""
+"""An `up --skip-preview` of a finished cluster whose program has not changed, against the same command on `bench/baselines/fleet`, a
+program with as many dynamic resources, about as large, which do nothing.
+"""
 
 from .engine import CLUSTER, FLEET, UP, Project, project, workplace
 from .pairs import by_turns

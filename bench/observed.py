@@ -85,3 +85,8 @@ def alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def busy_seconds(processes: list[psutil.Process]) -> float:
+    """The processor time that they have used."""
+    return float(sum(times.user + times.system for times in (process.cpu_times() for process in processes)))

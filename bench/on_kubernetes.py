@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
@@ -22,7 +22,7 @@ from . import mnist
 from .baselines import tfjob
 from .ending import undisturbed
 from .engine import CLUSTER, TASKS, UP, Workplace, project
-from .processes import BenchError, Process, last_lines, run, until
+from .processes import BenchError, Process, last_lines, until
 
 LABEL = "bench/place"
 PLACES = {"ps": {LABEL: "first"}, "worker": {LABEL: "workers"}}
@@ -86,37 +86,10 @@ class Pods:
         return "\n".join([*states, *texts])
 
 
-class Training(Protocol):
-    """MNIST on Kubernetes, in one of the two ways."""
-
-    pods: Pods
-
-    def begin(self) -> None:
-        """Apply it."""
-
-    def until_done(self) -> None:
-        """Wait until it has succeeded."""
-
-    def has_failed(self) -> bool:
-        """Whether it has ended without success."""
-
-    def delete(self) -> None:
-        """Delete it with its pods."""
-
-    def logs(self, task: str) -> str:
-        """What its own command prints of a task's log; empty where that fails."""
-
-    def check(self) -> None:
-        """Raise BenchError when it has failed."""
-
-    def tail(self) -> str:
-        """The last lines of its tasks."""
-
-
 class Ours:
     """By `pulumi up`."""
 
-    def __init__(self, stack: ExitStack, place: Workplace, kube: Cluster, name: str, steps: int, wait: str) -> None:
+    def __init__(self, stack: ExitStack, place: Workplace, kube: Cluster, name: str, steps: int) -> None:
         self.pods = Pods(kube, place.folder / "lines" / name, "tfdeploy/hostname")
         folder = place.folder / "lines"
         volumes = [f"{tensorflow_packages()}:{SITE}:ro", f"{folder}:{FOLDER}"]
@@ -130,33 +103,36 @@ class Ours:
             "tfdeploy:workers": mnist.WORKERS,
             "tfdeploy:command": ["python", *mnist.command(steps), f"--train_dir={FOLDER}/{name}-train"],
             "tfdeploy:env": {"BENCH_LINES": f"{FOLDER}/{name}"},
-            "tfdeploy:wait": wait,
+            "tfdeploy:wait": "0" if steps == mnist.ENDLESS else "10m",
         }
         self._made = stack.enter_context(project(place, CLUSTER, name, config))
         self._call: Process | None = None
         mnist.lay_out(self._made.code)
 
     def begin(self) -> None:
+        """Apply it."""
         self._call = self._made.start(*UP)
 
     def until_done(self) -> None:
+        """Wait until it has succeeded."""
         assert self._call
         self._call.finish(_SECONDS)
 
     def has_failed(self) -> bool:
+        """Whether it has ended without success."""
         return False
 
     def delete(self) -> None:
+        """Delete it with its pods."""
         self._made.pulumi("destroy", "--yes", "--skip-preview")
 
-    def logs(self, task: str) -> str:
-        return run("tfdeploy", "logs", task, folder=self._made.folder, environment=self._made.environment)
-
     def check(self) -> None:
+        """Raise BenchError when it has failed."""
         if self._call:
             self._call.check()
 
     def tail(self) -> str:
+        """The last lines of its tasks."""
         return "\n".join([self._call.tail() if self._call else "", self.pods.tail()])
 
 
@@ -179,28 +155,29 @@ class Peer:
         stack.callback(self._remove)
 
     def begin(self) -> None:
+        """Apply it."""
         self._kubectl("apply", f"--filename={self._file}")
 
     def until_done(self) -> None:
+        """Wait until it has succeeded."""
         until(lambda: self._is("Succeeded"), "the TFJob succeeds", self, seconds=_SECONDS)
 
     def has_failed(self) -> bool:
+        """Whether it has ended without success."""
         return self._is("Failed")
 
     def delete(self) -> None:
+        """Delete it with its pods."""
         self._kubectl("delete", f"--filename={self._file}")
         until(lambda: not self.pods.list(), "the end of the pods", seconds=_SECONDS)
 
-    def logs(self, task: str) -> str:
-        with suppress(BenchError):
-            return self._kubectl("logs", f"{self._name}-{task}")
-        return ""
-
     def check(self) -> None:
+        """Raise BenchError when it has failed."""
         if self.has_failed():
             raise BenchError(f"the TFJob has failed\n{self.tail()}")
 
     def tail(self) -> str:
+        """The last lines of its tasks."""
         return self.pods.tail()
 
     def _is(self, kind: str) -> bool:
@@ -213,6 +190,9 @@ class Peer:
     def _remove(self) -> None:
         with undisturbed():
             self._kubectl("delete", "--ignore-not-found", "--wait=false", f"--filename={self._file}")
+
+
+Training = Ours | Peer
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from .table import Row, ratio
 _PAIRS = 5
 _TASKS = 100
 _TIMES = 4
-_GROWTH_PAIRS = 5
 
 
 def run() -> list[Row]:
@@ -36,9 +35,7 @@ def _growth(place: Workplace) -> Row:
             made.configure(_config(tasks))
             return made.pulumi("preview")
 
-        large, small = by_turns(
-            _GROWTH_PAIRS, f"preview of {many} tasks", lambda: seconds(many), lambda: seconds(_TASKS)
-        )
+        large, small = by_turns(_PAIRS, f"preview of {many} tasks", lambda: seconds(many), lambda: seconds(_TASKS))
     measure = f"`preview` of {many} tasks, against one of {_TASKS} (at most {_TIMES} times: linear)"
     return ratio(measure, large, small, _TIMES)
 

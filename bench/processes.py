@@ -88,7 +88,7 @@ class Process:
     def check(self) -> None:
         """Raise BenchError when it has ended with an error."""
         if code := self._process.poll():
-            raise BenchError(failure(self._command, code, self.output()))
+            raise BenchError(failure(self._command, f"exit code {code}", self.output()))
 
     def finish(self, seconds: float) -> str:
         """Wait for its end; what it printed.
@@ -99,7 +99,7 @@ class Process:
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise BenchError(late(self._command, seconds, self.output())) from None
+            raise BenchError(failure(self._command, f"not within {seconds:g} s", self.output())) from None
         self.check()
         return self.output()
 
@@ -160,10 +160,10 @@ def run(
             with process, suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         if isinstance(error, subprocess.TimeoutExpired):
-            raise BenchError(late(command, seconds, "")) from None
+            raise BenchError(failure(command, f"not within {seconds:g} s", "")) from None
         raise
     if process.returncode:
-        raise BenchError(failure(command, process.returncode, printed + (complaints or "")))
+        raise BenchError(failure(command, f"exit code {process.returncode}", printed + (complaints or "")))
     return printed
 
 
@@ -176,14 +176,9 @@ def docker(*arguments: str, seconds: float = SECONDS, merged: bool = False) -> s
     return run("docker", *arguments, seconds=seconds, merged=merged).strip()
 
 
-def failure(command: Sequence[str], code: int, printed: str) -> str:
-    """The message of a command that failed."""
-    return f"`{' '.join(command)}` ended with exit code {code}; its last lines:\n{last_lines(printed)}"
-
-
-def late(command: Sequence[str], seconds: float, printed: str) -> str:
-    """The message of a command that did not end in time."""
-    return f"`{' '.join(command)}` did not end within {seconds:g} s\n{last_lines(printed)}".rstrip()
+def failure(command: Sequence[str], end: str, printed: str) -> str:
+    """The message of a command that failed: its exit code, or that it was too late."""
+    return f"`{' '.join(command)}` ended: {end}; its last lines:\n{last_lines(printed)}"
 
 
 def last_lines(text: str) -> str:

@@ -8,7 +8,7 @@ the rounds.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import psutil
@@ -16,7 +16,7 @@ import psutil
 from tfdeploy.backends.local.supervisor import marked
 
 from . import mnist
-from .baselines.by_hand import ByHand
+from .baselines.by_hand import by_hand
 from .ending import undisturbed
 from .engine import CLUSTER, UP, Workplace, project, workplace
 from .halting import Handle, halt, of_processes, release
@@ -27,7 +27,7 @@ from .table import Row, ratio
 
 HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
 
-ROUNDS = 4
+_ROUNDS = 4
 _PAIRS = 8
 _TURN = 5.0
 _SETTLE = 0.5
@@ -82,25 +82,18 @@ Start = Callable[[Workplace], AbstractContextManager[Training]]
 """Starts a training; inside the context it is warm and stopped."""
 
 
-def rounds(ours: Start, peer: Start, what: str, count: int = ROUNDS) -> tuple[list[float], list[float]]:
+def rounds(ours: Start, peer: Start, what: str) -> tuple[list[float], list[float]]:
     """The turns of so many rounds, each with both trainings started again, one of them first in every other round."""
     mine: list[float] = []
     other: list[float] = []
-    for number in range(1, count + 1):
-        with workplace() as place:
-            if number % 2:
-                with ours(place) as our, peer(place) as their:
-                    turns = _turns(our, their, f"{what}, round {number}")
-            else:
-                with peer(place) as their, ours(place) as our:
-                    turns = _turns(our, their, f"{what}, round {number}")
+    for number in range(1, _ROUNDS + 1):
+        with workplace() as place, ExitStack() as stack:
+            starts = (ours, peer) if number % 2 else (peer, ours)
+            made = {start: stack.enter_context(start(place)) for start in starts}
+            turns = by_turns(_PAIRS, f"{what}, round {number}", made[ours].turn, made[peer].turn)
             mine += turns[0]
             other += turns[1]
     return mine, other
-
-
-def _turns(ours: Training, peer: Training, what: str) -> tuple[list[float], list[float]]:
-    return by_turns(_PAIRS, what, ours.turn, peer.turn)
 
 
 def run() -> list[Row]:
@@ -134,8 +127,8 @@ def _by_hand(place: Workplace) -> Iterator[Training]:
     code = place.folder / "hand"
     mnist.lay_out(code)
     command = [*mnist.command(mnist.ENDLESS), f"--train_dir={place.folder / 'train'}"]
-    with ByHand(code, place.folder / "logs", mnist.WORKERS, command) as started:
+    with by_hand(code, place.folder / "logs", mnist.WORKERS, command) as started:
         training = Training(lambda: [started.log(name).read_text() for name in HOSTNAMES], [started])
         training.warm_up()
-        with training.stopped(of_processes([psutil.Process(pid) for pid in started.pids])):
+        with training.stopped(of_processes([psutil.Process(process.pid) for process in started.processes])):
             yield training

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView, ViewRequest
@@ -20,8 +21,6 @@ from .ending import undisturbed
 from .engine import CLUSTER, STACK, Project, Workplace, project
 from .observed import refuse_failed
 from .processes import docker, last_lines, until
-
-_STATE = "XDG_STATE_HOME"
 
 
 class OnSwarm:
@@ -80,19 +79,14 @@ def on_swarm(place: Workplace, name: str, image: str, config: Mapping[str, Any])
         "tfdeploy:docker": json.dumps({"host": engine_address("")}),
         "tfdeploy:container": json.dumps({"image": image, "retain_volumes": False}),
     }
-    before = os.environ.get(_STATE)
-    os.environ[_STATE] = str(place.state)
-    try:
-        with project(place, CLUSTER, name, {**mine, **config}) as made:
-            yield OnSwarm(made)
-    finally:
-        labels = [_label(entry.cluster) for entry in registry.entries()]
-        del os.environ[_STATE]
-        if before is not None:
-            os.environ[_STATE] = before
-        with undisturbed():
-            for label in labels:
-                remove_labelled(label)
+    with patch.dict(os.environ, {"XDG_STATE_HOME": str(place.state)}):
+        try:
+            with project(place, CLUSTER, name, {**mine, **config}) as made:
+                yield OnSwarm(made)
+        finally:
+            with undisturbed():
+                for entry in registry.entries():
+                    remove_labelled(_label(entry.cluster))
 
 
 def _label(cluster: ClusterRef) -> str:

@@ -1,16 +1,12 @@
-"""A row for each measure, judged; rows as a table."""
+"""A row for each measure, judged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
-from statistics import median
-
-COLUMNS = ("measure", "ours", "peer", "median (min to max)", "target")
+from math import floor, sqrt
+from statistics import NormalDist, median
 
 INTERVAL_PAIRS = 30
 """With so many pairs the interval of the median is shown, and judged."""
-
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -21,13 +17,20 @@ class Row:
     ours: str
     peer: str
     values: Sequence[float]
-    judged: float
+    """Ratios of pairs, or measurements where there is no peer."""
     target: float | None
     """None where the number is only published."""
     at_least: bool = False
     unit: str = ""
     pairs: int = 0
     """How many pairs of measurements the values are from; 0 where there is no peer."""
+
+    @property
+    def judged(self) -> float:
+        """The median of the ratios, or the end of its interval that is nearer to the target; the worst value without a peer."""
+        if not self.pairs:
+            return min(self.values) if self.at_least else max(self.values)
+        return self.interval[self.at_least] if self.interval else median(self.values)
 
     @property
     def met(self) -> bool:
@@ -39,34 +42,34 @@ class Row:
         """Whether the interval of the median reaches the target, and the median does not."""
         return self.interval is not None and self.met and not self._reaches(median(self.values))
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the median, by the ranks of the values; None where there are too few pairs."""
+        if self.pairs < INTERVAL_PAIRS:
+            return None
+        ordered, count = sorted(self.values), len(self.values)
+        half = NormalDist().inv_cdf(0.975) * sqrt(count) / 2
+        rank = floor(count / 2 - half)
+        return ordered[rank - 1], ordered[-rank]
+
     def _reaches(self, value: float) -> bool:
         if self.target is None:
             return True
         return value >= self.target if self.at_least else value <= self.target
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the median; None where there are too few pairs for one."""
-        return interval(sorted(self.values)) if self.pairs >= INTERVAL_PAIRS else None
-
     def cells(self) -> tuple[str, ...]:
-        """The row as the table shows it."""
+        """Measure, ours, peer, median with its range, and target, as the page shows them."""
         extent = f" ({number(min(self.values))} to {number(max(self.values))})" if len(self.values) > 1 else ""
-        spread = f"{number(median(self.values))}{extent}{self.unit}"
-        of = f"{self.pairs} pairs" if self.pairs > 1 else "1 pair" if self.pairs else str(len(self.values))
-        range_of_median = f", 95 %: {' to '.join(map(number, self.interval))}" if self.interval else ""
-        shown = (self.measure, self.ours, self.peer, f"{spread}, {of}{range_of_median}")
-        if self.target is None:
-            return *shown, "none"
-        return (
-            *shown,
-            f"{self.target_text}, {'undecided' if self.is_undecided else 'met' if self.met else '**missed**'}",
-        )
+        count = f"{self.pairs} pairs" if self.pairs else str(len(self.values))
+        interval = f", 95 %: {' to '.join(map(number, self.interval))}" if self.interval else ""
+        spread = f"{number(median(self.values))}{extent}{self.unit}, {count}{interval}"
+        return self.measure, self.ours, self.peer, spread, self._target()
 
-    @property
-    def target_text(self) -> str:
-        """The target with its direction and unit."""
-        return "none" if self.target is None else f"{'≥' if self.at_least else '≤'} {self.target:g}{self.unit}"
+    def _target(self) -> str:
+        if self.target is None:
+            return "none"
+        result = "undecided" if self.is_undecided else "met" if self.met else "**missed**"
+        return f"{'≥' if self.at_least else '≤'} {self.target:g}{self.unit}, {result}"
 
 
 def ratio(
@@ -77,43 +80,15 @@ def ratio(
     unit: str = " s",
     at_least: bool = False,
 ) -> Row:
-    """A row for pairs of measurements: the median of their ratios is judged; with 30 pairs, the end of its interval that is nearer to
-    the target."""
+    """A row for pairs of measurements."""
     ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
-    shown = [f"{number(median(values))}{unit}" for values in (ours, peer)]
-    judged = median(ratios)
-    if len(ratios) >= INTERVAL_PAIRS:
-        low, high = interval(sorted(ratios))
-        judged = high if at_least else low
-    return Row(measure, shown[0], shown[1], ratios, judged, target, at_least, pairs=len(ratios))
+    shown, other = (f"{number(median(values))}{unit}" for values in (ours, peer))
+    return Row(measure, shown, other, ratios, target, at_least, pairs=len(ratios))
 
 
 def limit(measure: str, values: Sequence[float], target: float, unit: str) -> Row:
     """A row without a peer: the worst measurement is judged."""
-    return Row(measure, f"{number(median(values))}{unit}", "none", values, max(values), target, unit=unit)
-
-
-def interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Two of the ordered values that the median lies between with at least the wanted probability, where there are enough."""
-    count = len(ordered)
-    outside, rank = 2 / 2**count, 0
-    while outside + 2 * comb(count, rank + 1) / 2**count <= 1 - _CONFIDENCE:
-        rank += 1
-        outside += 2 * comb(count, rank) / 2**count
-    return ordered[rank], ordered[count - 1 - rank]
-
-
-def lines(rows: Sequence[Row]) -> list[str]:
-    """The table as Markdown."""
-    return markdown([COLUMNS, *(row.cells() for row in rows)])
-
-
-def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table as Markdown; its columns are the first of these rows."""
-    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
-    padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in cells]
-    padded.insert(1, ["-" * width for width in widths])
-    return [f"| {' | '.join(line)} |" for line in padded]
+    return Row(measure, f"{number(median(values))}{unit}", "none", values, target, unit=unit)
 
 
 def number(value: float) -> str:

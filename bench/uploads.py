@@ -1,16 +1,16 @@
-"""Processor time of what uploads checkpoints while a program trains: the launcher, which sends, and the controller, which writes.
+"""Processor time of what uploads checkpoints of 20 MiB while a program saves them: the launcher, which sends, and the controller, which
+writes; less that of the same without uploads for as many seconds.
 
-Steps a second would not do: they scatter by more than an upload costs.
+Steps a second would not do: they scatter by more than an upload costs. With one upload in 300 s, the default, the limit of 0.5 s of a
+core is 0.2 % of the speed.
 """
 
 import shutil
 import time
 from pathlib import Path
 
-import psutil
-
 from .engine import CLUSTER, TASKS, UP, Project, project, workplace
-from .observed import Cluster, controller, task_processes
+from .observed import Cluster, busy_seconds, controller, task_processes
 from .pairs import log
 from .processes import until
 from .table import Row, limit
@@ -18,18 +18,12 @@ from .table import Row, limit
 _MIB = 20
 _UPLOADS = 5
 _ROUNDS = 3
-_DEFAULT_SECONDS = 300.0
-"""From upload to upload, where `checkpoint_upload_interval` is not set."""
 
 
 def run() -> list[Row]:
     """With an upload of each checkpoint, against none for as many seconds."""
-    costs = [_cost() for _ in range(_ROUNDS)]
-    measure = f"processor time of a core for the upload of a checkpoint of {_MIB} MiB"
-    return [
-        limit(f"{measure} (worst of the rounds)", costs, 0.5, " s"),
-        limit(f"{measure} in 5 minutes (the default)", [100 * cost / _DEFAULT_SECONDS for cost in costs], 1, " %"),
-    ]
+    measure = f"processor time of a core for the upload of a checkpoint of {_MIB} MiB (worst of the rounds)"
+    return [limit(measure, [_cost() for _ in range(_ROUNDS)], 0.5, " s")]
 
 
 def _cost() -> float:
@@ -60,8 +54,9 @@ def _until(made: Project, seconds: float) -> tuple[float, float]:
     cluster, record = Cluster(made.home), made.home / "record"
     arrived: set[str] = set()
     until(lambda: seconds or _arrived(record, arrived), "the first upload", cluster)
-    processes = [controller(made.home), *_launchers(made.home)]
-    begun, before, known = time.monotonic(), _busy(processes), len(arrived)
+    launchers = [process for process in task_processes(made.home) if "launch" in process.cmdline()]
+    processes = [controller(made.home), *launchers]
+    begun, before, known = time.monotonic(), busy_seconds(processes), len(arrived)
 
     def is_over() -> bool:
         if seconds:
@@ -69,18 +64,10 @@ def _until(made: Project, seconds: float) -> tuple[float, float]:
         return len(_arrived(record, arrived)) == known + _UPLOADS
 
     until(is_over, f"{_UPLOADS} uploads", cluster)
-    return time.monotonic() - begun, _busy(processes) - before
+    return time.monotonic() - begun, busy_seconds(processes) - before
 
 
 def _arrived(record: Path, known: set[str]) -> set[str]:
     """Add the names of the checkpoints that the record has now to those that it has had."""
     known |= {path.name for path in record.rglob("ckpt-*.index")}
     return known
-
-
-def _launchers(home: Path) -> list[psutil.Process]:
-    return [process for process in task_processes(home) if "launch" in process.cmdline()]
-
-
-def _busy(processes: list[psutil.Process]) -> float:
-    return sum(times.user + times.system for times in (process.cpu_times() for process in processes))

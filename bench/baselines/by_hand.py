@@ -3,70 +3,63 @@
 import os
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from ..ending import undisturbed
 from ..processes import Process
 
 
+@dataclass(frozen=True)
 class ByHand:
-    """One ps and some workers on this machine, killed at the end of the `with` block."""
+    """One ps and some workers on this machine."""
 
-    def __init__(self, code: Path, logs: Path, workers: int, command: Sequence[str]) -> None:
-        logs.mkdir(parents=True)
-        self._code, self._logs, self._workers, self._command = code, logs, workers, command
-        self._processes: list[Process] = []
-
-    def __enter__(self) -> "ByHand":
-        try:
-            self._start()
-        except BaseException:
-            self._kill()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._kill()
-
-    def _start(self) -> None:
-        ports = free_ports(1 + self._workers)
-        addresses = [f"127.0.0.1:{port}" for port in ports]
-        hosts = [f"--ps_hosts={addresses[0]}", f"--worker_hosts={','.join(addresses[1:])}"]
-        for number in range(1 + self._workers):
-            job, index = ("worker", number - 1) if number else ("ps", 0)
-            command = [sys.executable, "-u", *self._command, f"--job_name={job}", f"--task_index={index}", *hosts]
-            environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-            output_file = self.log(f"{job}-{index}")
-            with undisturbed():
-                self._processes.append(Process(command, output_file, self._code, environment))
-
-    def _kill(self) -> None:
-        with undisturbed(), ExitStack() as stack:
-            for process in self._processes:
-                stack.callback(process.kill)
+    logs: Path
+    processes: list[Process] = field(default_factory=list)
 
     def log(self, hostname: str) -> Path:
         """The file with what a task prints."""
-        return self._logs / f"{hostname}.log"
-
-    @property
-    def pids(self) -> list[int]:
-        """The processes of all tasks."""
-        return [process.pid for process in self._processes]
+        return self.logs / f"{hostname}.log"
 
     def check(self) -> None:
         """Raise BenchError when one of them has failed."""
-        for process in self._processes:
+        for process in self.processes:
             process.check()
 
     def tail(self) -> str:
         """The last lines of each."""
-        return "\n".join(process.tail() for process in self._processes)
+        return "\n".join(process.tail() for process in self.processes)
+
+
+@contextmanager
+def by_hand(code: Path, logs: Path, workers: int, command: Sequence[str]) -> Iterator[ByHand]:
+    """Their processes, killed at the end of the `with` block."""
+    logs.mkdir(parents=True)
+    made, environment = ByHand(logs), {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(1 + workers)]
+    try:
+        for job, index in tasks(workers):
+            words = [sys.executable, "-u", *command, *flags(job, index, addresses)]
+            with undisturbed():
+                made.processes.append(Process(words, made.log(f"{job}-{index}"), code, environment))
+        yield made
+    finally:
+        with undisturbed(), ExitStack() as stack:
+            for process in made.processes:
+                stack.callback(process.kill)
+
+
+def tasks(workers: int) -> list[tuple[str, int]]:
+    """Job and index of each task: one ps, some workers."""
+    return [("ps", 0), *[("worker", index) for index in range(workers)]]
+
+
+def flags(job: str, index: int, addresses: Sequence[str]) -> list[str]:
+    """The four flags of a task; the first address is that of the ps."""
+    hosts = [f"--ps_hosts={addresses[0]}", f"--worker_hosts={','.join(addresses[1:])}"]
+    return [f"--job_name={job}", f"--task_index={index}", *hosts]
 
 
 def free_ports(count: int) -> list[int]:

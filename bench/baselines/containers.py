@@ -12,22 +12,12 @@ from typing import Any
 
 from ..ending import undisturbed
 from ..processes import BenchError, docker, last_lines, until
-from .by_hand import free_ports
+from .by_hand import flags, free_ports, tasks
 
 _RUN_SECONDS = 300.0
 _REMOVE_SECONDS = 60.0
 _FAILED = re.compile(r": Rejected |non-zero exit \((?!137|143)")
 """The engine's state of a container that failed, not of one that it has stopped itself."""
-
-
-def hosts(addresses: Sequence[str]) -> list[str]:
-    """The two flags that name all tasks."""
-    return [f"--ps_hosts={addresses[0]}", f"--worker_hosts={','.join(addresses[1:])}"]
-
-
-def tasks(workers: int) -> list[tuple[str, int]]:
-    """Job and index of each task: one ps, some workers."""
-    return [("ps", 0), *[("worker", index) for index in range(workers)]]
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,9 @@ def containers(name: str, image: str, code: Path, workers: int, command: Sequenc
     made = Containers()
     try:
         for job, index in tasks(workers):
-            flags = [f"--job_name={job}", f"--task_index={index}", *hosts(addresses)]
             made.names.append(f"{name}-{job}-{index}")
             options = ["--detach", "--init", "--network=host", f"--name={made.names[-1]}", f"--volume={code}:/code:ro"]
-            docker("run", *options, "--workdir=/code", image, "python", "-u", *command, *flags)
+            docker("run", *options, "--workdir=/code", image, "python", "-u", *command, *flags(job, index, addresses))
         yield made
     finally:
         with undisturbed(), ExitStack() as stack:
@@ -93,14 +82,7 @@ class Stack:
             f"{job}-{index}": {
                 "image": self._images[-1],
                 "init": True,
-                "command": [
-                    "python",
-                    "-u",
-                    *self._command,
-                    f"--job_name={job}",
-                    f"--task_index={index}",
-                    *hosts(addresses),
-                ],
+                "command": ["python", "-u", *self._command, *flags(job, index, addresses)],
                 "deploy": {"endpoint_mode": "dnsrr"},
             }
             for job, index in tasks(self._workers)
@@ -160,7 +142,7 @@ def services(
 ) -> Iterator[float]:
     """Services on one network, of which each is the last arguments of `docker service create`; the seconds until all containers run.
     `files` has the content of their `config` and their `secret`."""
-    label = label_of(name)
+    label = f"{name}=yes"
     try:
         docker("network", "create", "--driver=overlay", f"--label={label}", name)
         for kind, file in files.items():
@@ -184,16 +166,11 @@ def services(
             remove_labelled(label)
 
 
-def label_of(name: str) -> str:
-    """What everything of these services is labelled with."""
-    return f"{name}=yes"
-
-
 def like_task(template: Mapping[str, Any], name: str) -> list[str]:
     """The arguments that define a service as `template` does, which has the form of the Engine API; with the files of `services`."""
     container = template["ContainerSpec"]
     executable, *arguments = container["Command"]
-    volume = f"volume-label={label_of(name)}"
+    volume = f"volume-label={name}=yes"
     return [
         f"--hostname={container['Hostname']}",
         *[f"--config=source={name},target={item['File']['Name']}" for item in container["Configs"]],

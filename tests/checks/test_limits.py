@@ -22,7 +22,7 @@ LIMITS = {
     "tfdeploy/report": 4259,
     "tfdeploy/cli": 6394,
     "tests": 75903,
-    "bench": 4336,
+    "bench": 3498,
     "docs": 4515,
     "design": 1906,
     "tools": 12833,
