@@ -56,7 +56,7 @@ def pulumi(
             timeout=seconds,
         )
     except OSError as error:
-        raise _cannot_run(folder, error) from None
+        raise cannot_run(folder, error) from None
     except subprocess.TimeoutExpired:
         raise BackendError(f"`pulumi {arguments[0]}` in {folder} did not respond within {seconds:g} s.") from None
 
@@ -79,7 +79,7 @@ def stream_pulumi(
             text=True,
         )
     except OSError as error:
-        raise _cannot_run(folder, error) from None
+        raise cannot_run(folder, error) from None
     lines: list[str] = []
     assert process.stdout is not None
     with process.stdout:
@@ -146,7 +146,8 @@ def is_locked(project: str, stack: str, backend_url: str) -> bool | None:
     return any(folder.is_dir() and any(folder.glob("*.json")) for folder in folders)
 
 
-def _cannot_run(folder: Path, error: OSError) -> BackendError:
+def cannot_run(folder: Path, error: OSError) -> BackendError:
+    """The error if `pulumi` did not start."""
     if not folder.is_dir():
         return BackendError(f"the folder of the program, {folder}, does not exist. Use --cwd FOLDER.")
     if isinstance(error, FileNotFoundError):

@@ -111,7 +111,7 @@ class Session:
         return run is not None and run.result is not None and run.result.state != STOPPED
 
     def _create(self) -> None:
-        self._engine.start("up")
+        self._engine.up()
         while not self._engine.wait(_POLL_SECONDS):
             self._announce_cluster()
             if self._signal is not None:
@@ -162,7 +162,7 @@ class Session:
     def _remove(self, finished: bool) -> None:
         """Remove the cluster; print the log lines of its last moments unless the run was finished."""
         self._is_removing = True
-        self._engine.start("destroy")
+        self._engine.destroy()
         while not self._engine.wait(_POLL_SECONDS):
             self._announce_removal()
             self._print(self._follower.lines() if self._follower else [])
@@ -234,7 +234,7 @@ def remove_cluster(call: Call, verbose: bool) -> None:
         CommandError: Pulumi failed.
     """
     engine = PulumiEngine(call, verbose)
-    engine.start("destroy")
+    engine.destroy()
     engine.wait(float("inf"))
     engine.check("`pulumi destroy`")
     call.forget()

@@ -1,6 +1,6 @@
 """The stacks of `tfdeploy run`: one Pulumi project with its own file backend and passphrase, in the user's state folder.
 
-Pulumi runs in a separate process and session, so that only `tfdeploy run` receives the terminal's Ctrl-C.
+Pulumi runs in a session of its own, so that only `tfdeploy run` receives the terminal's Ctrl-C, and a removal continues without it.
 """
 
 import fcntl
@@ -21,21 +21,20 @@ from ... import registry
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...paths import make_private, state_folder
 from ...registry import Entry
+from ..pulumi import cannot_run
 from .arguments import CLUSTER
 
 PROJECT = "tfdeploy-run"
-_ORGANIZATION = "organization"
-"""Pulumi's name for the organization of all stacks in a file backend."""
+_LOCKS = "locks/organization"
+"""The folder of the locks in a file backend; `organization` is Pulumi's name for that of all its stacks."""
 
-REFUSED = 3
-"""Exit code of Pulumi's process if the component refused its arguments; the file `REFUSAL` has the error."""
-
+_PROGRAM = "from tfdeploy.cli.run.pulumi_program import declare_cluster\n\ndeclare_cluster()\n"
 
 CALL = "call.json"
 """The call itself, locked by the process in the foreground."""
 
 LOG, WARNINGS, LOCK = "log", "warnings", "lock"
-"""The output of Pulumi; the warnings of the component, one a line; a file that the process that runs Pulumi locks."""
+"""The output of Pulumi; the warnings of the component, one a line; a file that is locked while Pulumi runs."""
 
 REFUSAL = "refusal.json"
 """The error of the component, if it refused: the three parts of a `SpecError`, or a message."""
@@ -86,18 +85,15 @@ class Call:
         """
         for folder in (state_folder(), home(), home() / "backend", self.folder.parent):
             make_private(folder)
-        project = home() / "Pulumi.yaml"
-        if not project.exists():
-            _write_new(project, f"name: {PROJECT}\nruntime: python\n")
-        if not _passphrase().exists():
-            _write_new(_passphrase(), secrets.token_hex(32))
+        _write_new(home() / "Pulumi.yaml", f"name: {PROJECT}\nruntime: python\n")
+        _write_new(home() / "__main__.py", _PROGRAM)
+        _write_new(_passphrase(), secrets.token_hex(32))
         try:
             self.folder.mkdir(0o700)
         except FileExistsError:
             remedy = f"Choose another name, or remove that run: tfdeploy run --remove {self.stack}."
             raise SpecError("--name", f"{self.stack!r} already exists", remedy) from None
-        file = self.file(CALL).open("x")
-        fcntl.flock(file, fcntl.LOCK_EX)
+        file = _open_locked(self.file(CALL), "x")
         json.dump(asdict(self), file)
         file.flush()
         return file
@@ -112,11 +108,9 @@ class Call:
         with suppress(NotFound):
             if not self.entry.ended:
                 registry.mark_destroyed(self.entry.cluster)
-        backend = home() / "backend" / ".pulumi"
-        for folder in (backend / "history", backend / "backups", backend / "locks" / _ORGANIZATION):
-            shutil.rmtree(folder / PROJECT / self.stack, ignore_errors=True)
-        states = (backend / "stacks" / PROJECT).glob(f"{self.stack}.json*")
-        for path in states:
+        for folder in ("history", "backups", _LOCKS):
+            shutil.rmtree(_stored(folder, PROJECT, self.stack), ignore_errors=True)
+        for path in _stored("stacks", PROJECT).glob(f"{self.stack}.json*"):
             path.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -157,28 +151,53 @@ def environment() -> dict[str, str]:
 
 
 class PulumiEngine:
-    """A process that runs Pulumi on the stack of one call."""
+    """The command `pulumi` on the stack of one call."""
 
     def __init__(self, call: Call, verbose: bool) -> None:
         self._call = call
         self._verbose = verbose
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, action: str) -> None:
-        """Start `up` or `destroy`."""
-        command = [sys.executable, "-m", "tfdeploy.cli.run.pulumi_program", action, self._call.stack]
+    def up(self) -> None:
+        """Create the stack, and start `pulumi up`."""
+        settings = [f"--config=tfdeploy:{name}={value}" for name, value in self._call.config.items()]
+        with _open_locked(self._call.file(LOCK), "w") as lock:
+            self._start(lock, "stack", "init", "--no-select")
+            if self.wait(float("inf")) and not self._code:
+                self._start(lock, "up", "--yes", "--skip-preview", *settings)
+
+    def destroy(self) -> None:
+        """Start `pulumi destroy` once an abandoned update of the stack has ended. A killed one has left Pulumi's own lock."""
+        self._process = None
+        with _open_locked(self._call.file(LOCK), "w") as lock:
+            shutil.rmtree(_stored(_LOCKS, PROJECT, self._call.stack), ignore_errors=True)
+            if _stored("stacks", PROJECT, f"{self._call.stack}.json").exists():
+                self._start(lock, "destroy", "--yes", "--skip-preview", "--remove")
+
+    def _start(self, lock: IO[str], *arguments: str) -> None:
+        """Start `pulumi`, which has the lock as long as it runs."""
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        with self._call.file(LOG).open("ab") as log:
+        command = ["pulumi", *arguments, "--stack", self._call.stack, "--non-interactive"]
+        with self._call.file(LOG).open("wb") as log:
             out = sys.stderr if self._verbose else log
-            self._process = subprocess.Popen(
-                command,
-                env={**os.environ, **environment(), "PATH": path},
-                cwd=home(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    env={**os.environ, **environment(), "PATH": path},
+                    cwd=home(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                    pass_fds=[lock.fileno()],
+                )
+            except OSError as error:
+                raise cannot_run(home(), error) from None
+
+    @property
+    def _code(self) -> int:
+        """The exit code of the ended process; 0 if there was nothing to do."""
+        return self._process.returncode if self._process else 0
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the process; False if it still runs after `seconds`."""
@@ -191,7 +210,7 @@ class PulumiEngine:
     def interrupt(self) -> None:
         """Let Pulumi finish its current operations, and start no others."""
         if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGINT)
+            self._process.send_signal(signal.SIGINT)
 
     def check(self, what: str) -> None:
         """Raise the error of the ended process, if it failed.
@@ -201,13 +220,24 @@ class PulumiEngine:
             BackendError: the component refused for another reason; likewise.
             CommandError: Pulumi failed.
         """
-        code = self._process.returncode if self._process else 0
-        if code == REFUSED:
+        if self._code and self._call.file(REFUSAL).exists():
             refusal: list[str] = json.loads(self._call.file(REFUSAL).read_text())
             raise SpecError(*refusal) if len(refusal) > 1 else BackendError(*refusal)
-        if code:
+        if self._code:
             lines = self._call.file(LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-            raise CommandError(what, code, [line for line in lines if line.strip()])
+            raise CommandError(what, self._code, [line for line in lines if line.strip()])
+
+
+def _stored(*names: str) -> Path:
+    """A path in the file backend."""
+    return Path(home(), "backend", ".pulumi", *names)
+
+
+def _open_locked(path: Path, mode: str) -> IO[str]:
+    """A new or emptied file, once no other process has its lock; who inherits the open file keeps it."""
+    file = path.open(mode)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
 
 
 def _is_locked(path: Path) -> bool:

@@ -38,8 +38,11 @@ class Pulumi:
     def __init__(self, *_: Any) -> None:
         type(self).did = []
 
-    def start(self, action: str) -> None:
-        self.did.append(action)
+    def up(self) -> None:
+        self.did.append("up")
+
+    def destroy(self) -> None:
+        self.did.append("destroy")
 
     def wait(self, _seconds: float) -> bool:
         return True
@@ -149,7 +152,7 @@ def test_a_refusal_of_the_component_is_an_error_with_its_parts(refusal: list[str
     call.folder.mkdir(parents=True)
     call.file(stack.REFUSAL).write_text(json.dumps(refusal))
     engine = stack.PulumiEngine(call, verbose=False)
-    engine._process = SimpleNamespace(returncode=stack.REFUSED)  # type: ignore[assignment]
+    engine._process = SimpleNamespace(returncode=255)  # type: ignore[assignment]
     with pytest.raises(kind) as refused:
         engine.check("`pulumi up`")
     if isinstance(refused.value, SpecError):
