@@ -19,9 +19,9 @@ LIMITS = {
     "tfdeploy/backends/docker": 3902,
     "tfdeploy/backends/kubernetes": 2878,
     "tfdeploy/backends/ec2": 6643,
-    "tfdeploy/report": 4259,
+    "tfdeploy/report": 4201,
     "tfdeploy/cli": 6346,
-    "tests": 75902,
+    "tests": 75900,
     "bench": 3498,
     "docs": 4515,
     "design": 1906,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48117, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48059, 322
 
 DENSITY = {
     "mean length of a function": 8.6,

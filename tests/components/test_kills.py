@@ -145,7 +145,7 @@ def test_a_training_in_the_background_is_a_success_with_a_warning_everywhere(clu
         "No line matches the pattern of loss in `metrics`",
     ]
     assert 'worker-0 printed "Error: no data".' in seen.sentences
-    assert stored(cluster.job(), is_current=True).cells(0.0)["result"] == "succeeded with warnings"
+    assert stored(cluster.job(), now=seen.state).cells(0.0)["result"] == "succeeded with warnings"
     happened = {event.kind: event for event in cluster.events()}
     assert happened[events.PROCESSES_KILLED].commands == ["sleep 614"]
     assert happened[events.MODELS_NOT_STORED].artifacts == ["model.h5"]

@@ -10,11 +10,11 @@ from tfdeploy.agent.control import controller_absence, elastic, reconcile, until
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.restart_delay import restart_delay
-from tfdeploy.agent.model.run_state import FINAL, Ended, LauncherReport, RunState
+from tfdeploy.agent.model.run_state import FINAL, RESTARTING, WAITING, Ended, LauncherReport, RunState, TaskState
 from tfdeploy.agent.model.sync import Order
 from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.metric_values import LoggedValue
-from tfdeploy.report.events import result_text, task_detail
+from tfdeploy.report.events import exit_text, restart_text, result_text
 
 BEGIN = 1_000.0
 _ROUNDS = 12
@@ -267,8 +267,16 @@ class World:
 
     def states(self) -> str:
         """`ps-0 running, worker-0 waiting for worker-1 …` in the order of the tasks, reasons in brackets."""
+
+        def detail(task: TaskState) -> str:
+            if task.state == RESTARTING:
+                return (
+                    f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.end)}"
+                )
+            return task.waiting_for if task.state == WAITING else task.reason
+
         return ", ".join(
-            f"{name} {task.state}" + (f" ({task_detail(task)})" if task_detail(task) else "")
+            f"{name} {task.state}" + (f" ({detail(task)})" if detail(task) else "")
             for name, task in self.job.tasks.items()
         )
 

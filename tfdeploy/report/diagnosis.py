@@ -9,17 +9,14 @@ from ..agent.model.run_state import RunState
 from ..agent.record.terminal_text import plain
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment
-from .events import exit_text, restart_text, task_detail
-from .program_problems import Finding, failed_tasks, failure_of
+from .events import exit_text, restart_text
+from .program_problems import SHOWN_LINES, Finding, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
 from .report import Report, missing_text
 
 LINES = 20
 """How many last lines of each task the diagnosis needs."""
 
-IMAGES = "A large image takes time; `docker pull` on the machine shows the progress."
-
-_SHOWN_LINES = 5
 _CONNECTED = "connected"
 
 
@@ -76,8 +73,7 @@ def _destroyed(facts: Facts) -> Iterator[Finding]:
     remedy = "`pulumi up` creates it again; `tfdeploy logs` shows the output of its tasks."
     text = f"The cluster was destroyed at {moment(facts.ended)}. {result}"
     yield Finding("", text, remedy, wrong=state == states.FAILED)
-    if state == states.FAILED:
-        yield from [failure_of(task, facts.sight) for task in failed_tasks(facts.run)]
+    yield from facts.report.failures
 
 
 def after_stop(run_id: str, cause: str = "") -> str:
@@ -103,8 +99,7 @@ def from_checkpoint(run_id: str) -> str:
 
 def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
-    failed = [failure_of(task, facts.sight) for task in failed_tasks(facts.run)]
-    yield from failed or _engine_problems(facts, ())
+    yield from facts.report.failures or _engine_problems(facts, ())
     yield from facts.report.problems
     if facts.run and facts.run.result and facts.run.result.cause == states.STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."
@@ -156,7 +151,7 @@ def _machines(facts: Facts) -> Iterator[Finding]:
         reason, _, console = failure.partition("\n")
         remedy = "`pulumi up` creates it again. If it fails again, choose another `ami`, `instance_type` or `subnet_id` in `ec2`."
         text = f"{machine} did not boot: {reason}."
-        yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
+        yield Finding(machine, text, remedy, console.splitlines()[-SHOWN_LINES:])
     for row in facts.report.machines:
         machine, status = row["machine"], row["status"]
         is_explained = machine in (
@@ -204,7 +199,7 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
             yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.restore}` does.")
         elif status.startswith(states.INTERRUPTED):
             remedy = f"It continues from its last checkpoint; if it does not, run `{facts.restore}`."
-            yield Finding(hostname, f"{hostname} was interrupted: {task_detail(task)}.", remedy)
+            yield Finding(hostname, f"{hostname} was interrupted: {task.reason}.", remedy)
         elif status.startswith(states.UNREACHABLE) and facts.sight.controller_silent_since is None:
             remedy = f"Check its machine {row['machine']}; `{facts.restore}` starts it again."
             is_explained = row["machine"] in facts.sight.machines.remedies
@@ -235,7 +230,7 @@ def _starting(facts: Facts, starting: Sequence[Mapping[str, Any]], waiting: Sequ
             left = run.spec.start_timeout - (facts.sight.view.at - run.waiting_since)
             remedies.append(f"The run fails if they are not ready in {max(0, round(left))} s (`start_timeout`).")
     if any(row["status"].startswith("pulling") for row in starting):
-        remedies.append(IMAGES)
+        remedies.append("A large image takes time; `docker pull` on the machine shows the progress.")
     return Finding("", text, " ".join(remedies), wrong=has_causes)
 
 

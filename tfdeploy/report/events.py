@@ -7,7 +7,7 @@ from typing import Any
 from ..agent.model import events
 from ..agent.model import run_state as states
 from ..agent.model.events import Event
-from ..agent.model.run_state import Ended, ReachedMetric, RunResult, TaskState
+from ..agent.model.run_state import Ended, ReachedMetric, RunResult
 from ..agent.record import stored_artifact as artifacts
 from ..units import dollars, moment, named, text_of_number, text_of_seconds, text_of_size
 
@@ -84,15 +84,6 @@ def _reached_text(metric: ReachedMetric) -> str:
     if value == threshold:  # they differ, or are equal, in digits that are not shown
         value, threshold = repr(metric.value), repr(metric.threshold)
     return f"{metric.metric} {value} reached {metric.comparison} {threshold}{step}"
-
-
-def task_detail(task: TaskState) -> str:
-    """The detail of a task's state; empty if there is none."""
-    if task.state == states.WAITING:
-        return task.waiting_for
-    if task.state == states.RESTARTING:
-        return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.end)}"
-    return task.reason
 
 
 def describe(event: Event) -> tuple[str, str]:

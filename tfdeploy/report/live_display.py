@@ -88,13 +88,10 @@ def _pulumi_process(pid: int) -> Path | None:
 
 def _columns(path: Path) -> int:
     """The width of a terminal; 0 if this is none, or cannot be opened."""
-    try:
+    with suppress(OSError):
         terminal = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
-    except OSError:
-        return 0
-    try:
-        return os.get_terminal_size(terminal).columns if os.isatty(terminal) else 0
-    except OSError:
-        return 0
-    finally:
-        os.close(terminal)
+        try:
+            return os.get_terminal_size(terminal).columns
+        finally:
+            os.close(terminal)
+    return 0

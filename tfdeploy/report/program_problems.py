@@ -3,7 +3,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -69,12 +69,11 @@ _FRAME = re.compile(r'\s+File "(?P<path>[^"<]+)", line (?P<line>\d+)')
 LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
 """Where a frame is not in the user's program."""
 
-_WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
+_WARNING = r"^\S+:\d+: \w*Warning: .*\n(?:  .*\n)?"
 """A warning of Python; the next line may be the line of its source."""
 
-_UNUSED = re.compile(r"(?:ERROR:tensorflow:|E\d{4} .*\btf_should_use\.py:\d+\] )=+$")
-_UNUSED_END = re.compile(r"=+$|Traceback ")
-"""At its exit TensorFlow prints `Object was never used`, and where that was created, between two such lines."""
+_UNUSED = r"^(?:ERROR:tensorflow:|E\d{4} .*\btf_should_use\.py:\d+\] )=+\n(?:(?!=+$|Traceback ).*\n)*(?:=+\n)?"
+"""At its exit TensorFlow prints `Object was never used`, and where that was created: it has frames, and looks like a traceback."""
 
 _UNRAISABLE = re.compile(r"Exception ignored ")
 _ERROR = re.compile(
@@ -105,6 +104,11 @@ class Finding(NamedTuple):
     wrong: bool = True
     """Whether it is a problem."""
 
+    @property
+    def sentences(self) -> str:
+        """What is wrong, and what to do."""
+        return f"{self.text} {self.remedy}".rstrip()
+
 
 def is_noise(text: str) -> bool:
     """Whether a line is one of those that TensorFlow prints at each start."""
@@ -120,14 +124,14 @@ def _noise() -> re.Pattern[str]:
 def failure_of(task: TaskState, observed: ObservedState) -> Finding:
     """A task that failed, in the words of its program: of its stderr, or of all of its output if its stderr has only noise. The line of
     the exception or error is the first, then come the last other lines."""
-    lines = _without_unused(observed.view.logs.get(task.hostname, []))
-    stderr = [line for line in lines if line.pipe == _STDERR]
-    error, others = _parts(stderr)
-    where = _where(stderr)
+    printed = observed.view.logs.get(task.hostname, [])
+    read = _read(line for line in printed if line.pipe == _STDERR)
+    if not any(_parts(read)):
+        read = _read(printed)
+    error, others = _parts(read)
+    where = _where(read)
     if not error and not others:
-        (error, others), where = _parts(lines), _where(lines)
-    if not error and not others:
-        others = [shown_text(line.text) for line in lines if line.text.strip()]
+        others = [text for text in read if text.strip()]
     shown = [*error, *others[-(SHOWN_LINES - len(error)) :]]
     place = f" in {where}" if where and error else ""
     text = f"{task.hostname} {_how_it_failed(task)}{place}.{_without_it(task, observed.view.run_state)}"
@@ -149,63 +153,39 @@ def _without_it(task: TaskState, run: RunState | None) -> str:
 
 
 def failures(observed: ObservedState) -> list[Finding]:
-    """The tasks that failed in a failed run, the cause first."""
+    """The tasks that failed in a failed run: those that decided its result first, then training tasks, each in the order of time."""
     run = observed.view.run_state
     if run is None or run.result is None or run.result.state not in DEAD:
         return []
-    return [failure_of(task, observed) for task in failed_tasks(run)]
-
-
-def failed_tasks(run: RunState | None) -> list[TaskState]:
-    """The tasks that failed: those that decided the result of the run first, then training tasks, each in the order of time."""
-    if run is None:
-        return []
-    deciding = run.result.tasks if run.result else []
+    deciding = run.result.tasks
     failed = [task for task in run.tasks.values() if task.state in DEAD]
-    return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
+    failed.sort(key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
+    return [failure_of(task, observed) for task in failed]
 
 
-def _without_warnings(texts: Sequence[str]) -> list[str]:
-    """The lines without Python's warnings, and without the line of its source behind each."""
-    of_warning = [_WARNING.match(text) is not None for text in texts]
-    behind = [False, *of_warning][: len(texts)]
-    rows = zip(texts, of_warning, behind, strict=True)
-    return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+def _read(lines: Iterable[StoredLine]) -> list[str]:
+    """The texts of lines, without Python's warnings and TensorFlow's unused objects."""
+    text = "".join(f"{shown_text(line.text).rstrip()}\n" for line in lines)
+    return re.sub(f"{_WARNING}|{_UNUSED}", "", text, flags=re.MULTILINE).splitlines()
 
 
-def _without_unused(lines: Sequence[StoredLine]) -> list[StoredLine]:
-    """The lines without what TensorFlow prints about objects that were never used: it has frames, and looks like a traceback."""
-    others, is_inside = [], False
-    for line in lines:
-        text = line.text.rstrip()
-        if is_inside and _UNUSED_END.match(text):
-            is_inside = False
-            if not text.startswith("="):
-                others.append(line)
-        elif _UNUSED.match(text):
-            is_inside = True
-        elif not is_inside:
-            others.append(line)
-    return others
-
-
-def _where(lines: Sequence[StoredLine]) -> str:
+def _where(texts: Sequence[str]) -> str:
     """The innermost frame of the last traceback that is in the user's program: `train.py, line 9`; empty without one."""
     where = ""
-    for line in lines:
-        if line.text.startswith("Traceback "):
+    for text in texts:
+        if text.startswith("Traceback "):
             where = ""
-        elif (frame := _FRAME.match(line.text)) and not LIBRARY.search(frame["path"]):
+        elif (frame := _FRAME.match(text)) and not LIBRARY.search(frame["path"]):
             where = f"{frame['path'].rpartition('/')[2]}, line {frame['line']}"
-    return shown_text(where)
+    return where
 
 
-def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
+def _parts(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """The line of the exception or error, if there is one, and the other lines, without noise and the frames of tracebacks."""
     others: list[str] = []
     error = -1
     in_traceback = is_ignored = is_exception = False
-    for text in _without_warnings([shown_text(line.text).rstrip() for line in lines]):
+    for text in texts:
         if _TRACEBACK.match(text):
             in_traceback = True
         elif in_traceback and (not text.strip() or text.startswith("  ")):
@@ -240,7 +220,13 @@ def program_problems(observed: ObservedState) -> list[Finding]:
     return [*findings, *_until_problems(observed)]
 
 
-def lost_with_success(observed: ObservedState) -> list[Finding]:
+def warnings(observed: ObservedState) -> list[Finding]:
+    """What `status` prints too: machines that do not respond, a record that is lost with its machine, and what a run has lost."""
+    record = [Finding(RECORD, observed.not_stored)] if observed.not_stored else []
+    return [*_waits_for_machines(observed), *record, *_lost_with_success(observed)]
+
+
+def _lost_with_success(observed: ObservedState) -> list[Finding]:
     """What a run has lost although it has succeeded."""
     run, findings = observed.view.run_state, list[Finding]()
     if run is None or run.result is None or run.result.state != SUCCEEDED:
@@ -355,7 +341,7 @@ def _not_evaluated(run: RunState) -> list[Finding]:
     return findings
 
 
-def waits_for_machines(observed: ObservedState) -> list[Finding]:
+def _waits_for_machines(observed: ObservedState) -> list[Finding]:
     """The machines that do not respond, whose tasks start elsewhere only when somebody confirms the end of their programs."""
     run, findings = observed.view.run_state, []
     if run is None or run.result is not None:
@@ -368,11 +354,6 @@ def waits_for_machines(observed: ObservedState) -> list[Finding]:
             text = f"{machine} is {observed.machines.status(machine)}, and {named(names, _MAX_NAMES)} {waiting} for it:"
             findings.append(Finding(machine, f"{text} {programs} may still run there.", remedy))
     return findings
-
-
-def record_problems(observed: ObservedState) -> list[Finding]:
-    """The record that is lost with its machine."""
-    return [Finding(RECORD, observed.not_stored)] if observed.not_stored else []
 
 
 def _until_problems(observed: ObservedState) -> list[Finding]:

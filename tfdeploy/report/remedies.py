@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from ..agent.model.run_state import TaskState
 from ..agent.model.task_command import FLAGS
 
-_PORT = "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`."
-_IMAGE = (
-    "Name an image that the machines can pull, by `container={{'image': …}}` or "
-    "`jobs={{{job!r}: {{'container': {{'image': …}}}}}}`; try `docker pull IMAGE`."
-)
-_PLACE = (
-    "No machine fits: change `container={{'placement': …}}`, or the `cpus`, `memory` or `gpus` of {job!r}. "
-    "`docker node ls` lists the machines."
+_PORT = (
+    r"address already in use|port is already allocated|port \d+.* (?:is (?:taken|in use)|already)",
+    "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`.",
 )
 _SMALLER = "lower the `memory`, `cpus` or `gpus` of {job!r} and run `pulumi up`, or "
 _ENGINE_REMEDIES = (
@@ -50,15 +45,24 @@ _ENGINE_REMEDIES = (
             r"no such image|pull access denied|manifest .*(?:unknown|not found)|repository .*not (?:found|exist)|invalid reference"
             r"|failed to resolve|requested access to the resource is denied|image .*not found"
         ),
-        _IMAGE,
+        (
+            "Name an image that the machines can pull, by `container={{'image': …}}` or "
+            "`jobs={{{job!r}: {{'container': {{'image': …}}}}}}`; try `docker pull IMAGE`."
+        ),
     ),
-    (r"no suitable node", _PLACE),
+    (
+        r"no suitable node",
+        (
+            "No machine fits: change `container={{'placement': …}}`, or the `cpus`, `memory` or `gpus` of {job!r}. "
+            "`docker node ls` lists the machines."
+        ),
+    ),
     (
         r"supervisord \(process (?P<pid>\d+)\) runs, and cannot be reached",
         "The training continues. `kill {pid}` ends it; then `pulumi up --refresh` resumes it from its last checkpoint.",
     ),
     (r"supervisord \(process (?P<pid>\d+)\)", "`kill -CONT {pid}` continues it if it is suspended."),
-    (r"address already in use|port is already allocated|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
+    _PORT,
 )
 OWN_COPY = (
     "it is in the task's own copy of the code, which the other tasks and the next attempt do not see. Store checkpoints in "
@@ -70,7 +74,6 @@ _SAVED = re.compile(
 )
 """What `MonitoredTrainingSession` and `Supervisor` log of a checkpoint with a relative path."""
 
-_TENSORFLOW_2_15 = '`container={{"image": "tensorflow/tensorflow:2.15.0"}}`'
 _KERAS_2_NAMES = (
     "reset_states|predict_proba|to_yaml|total_loss|state_updates|_get_distribution_strategy|_create_all_weights|_decayed_lr"
     "|get_gradients|add_update|get_(?:input|output)_(?:shape_)?at|use_sequence_api|fit_generator|evaluate_generator"
@@ -109,7 +112,7 @@ _PROGRAM_REMEDIES = (
         ),
         (
             "TensorFlow 2.16 and later have no Estimator and no TensorFlow Addons: use TensorFlow 2.15, by "
-            f"{_TENSORFLOW_2_15}, or on `local` by "
+            '`container={{"image": "tensorflow/tensorflow:2.15.0"}}`, or on `local` by '
             '`requirements=["tensorflow==2.15.*"]` with Python 3.9 to 3.11.'
         ),
     ),
@@ -158,7 +161,7 @@ _PROGRAM_REMEDIES = (
             '`restart={{"on": ["signal", "1"]}}` starts it again.'
         ),
     ),
-    (r"address already in use|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
+    _PORT,
     (
         r"cannot start '(?P<name>[^']*)': its first line names '[^']*\\r'|env: [^\n]*\\r|\$'\\r': command not found",
         (
@@ -229,8 +232,8 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
     remedy = _remedy(_PROGRAM_REMEDIES, "\n".join(lines), task.job)
     if remedy:
         return remedy
-    if killed := signal_behind(task):
-        return _signalled(task.exit_code or 0, killed)
+    if killed := _killed_behind(task):
+        return killed
     if task.exit_code in (_NOT_FOUND, _NOT_EXECUTABLE):
         return "This exit code means that the program could not be started: correct `command`."
     if task.signal == "SIGKILL":
@@ -238,19 +241,15 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
     return f"`tfdeploy logs {task.hostname}` shows its output."
 
 
-def signal_behind(task: TaskState) -> str:
-    """The signal by which a program behind a wrapper was killed: shells and `env` report it as an exit code of 128 + its number."""
-    number = (task.exit_code or 0) - _SIGNALLED
+def _killed_behind(task: TaskState) -> str:
+    """What an exit code of 128 + the number of a signal means: shells and `env` report so that their program was killed."""
+    code = task.exit_code or 0
+    number = code - _SIGNALLED
     if task.signal or not 0 < number <= _MOST_SIGNALS:
         return ""
-    return f"SIG{_SIGNALS[number - 1]}" if number <= len(_SIGNALS) else f"signal {number}"
-
-
-def _signalled(code: int, killed: str) -> str:
-    """What an exit code means behind which a signal is."""
+    killed = f"SIG{_SIGNALS[number - 1]}" if number <= len(_SIGNALS) else f"signal {number}"
     counts = f'It counts as an exit code: `restart={{"on": ["signal", "{code}"]}}` restarts the task after it.'
     memory = _MEMORY if killed == "SIGKILL" else ""
-    number = code - _SIGNALLED
     return f"{code} is 128 + {number}: a program that the command ran was killed by {killed}. {counts}{memory}"
 
 

@@ -16,16 +16,9 @@ from ..agent.record.terminal_text import shown_text
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds
-from .events import reason_text, restart_text, result_text
+from .events import exit_text, reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .program_problems import (
-    Finding,
-    failures,
-    lost_with_success,
-    program_problems,
-    record_problems,
-    waits_for_machines,
-)
+from .program_problems import Finding, failures, program_problems, warnings
 from .progress import with_goals
 from .tables import status_text
 
@@ -83,19 +76,12 @@ class Report:
     """Whether artifacts of the run are about to arrive on this computer."""
     sentences: str = ""
     """The state of the run in words: its result, which workers still train, and why it failed."""
-    submitted: float = 0.0
-    """When the run was submitted, in seconds since 1970; 0 if there is none."""
-    last_seen: float = 0.0
-    """When its last task ended, or the time of this report, likewise."""
+    took: str = ""
+    """How long the run took, or takes until now; empty if there is none."""
     withheld: str = ""
     """Of an update: why what depends on the cluster is not created; empty where it is."""
     time_left: str = ""
     """After the success of the run, which workers are waited for, whether the evaluator is, and for how long at most."""
-
-    @property
-    def took(self) -> str:
-        """How long the run took, or takes until now; empty if there is none."""
-        return text_of_seconds(max(0.0, self.last_seen - self.submitted)) if self.submitted else ""
 
 
 def report(expected: ExpectedState, observed: ObservedState) -> Report:
@@ -107,10 +93,10 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
-    warned = [*waits_for_machines(observed), *record_problems(observed), *lost_with_success(observed)]
+    warned = warnings(observed)
     left = _time_left(run_state, observed)
     sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
-    sentences += "".join(f"\n{wait.text} {wait.remedy}".rstrip() for wait in warned)
+    sentences += "".join(f"\n{warning.sentences}" for warning in warned)
     timed = {
         task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
         for task in expected.tasks
@@ -139,8 +125,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         artifacts=_artifact_rows(observed),
         is_uploading=_is_uploading(observed),
         sentences=sentences,
-        submitted=run_state.submitted_at if run_state else 0.0,
-        last_seen=run_end(run_state) if run_state and run_state.result else observed.at,
+        took=took(run_state, run_end(run_state) or observed.at) if run_state else "",
         time_left=left,
     )
 
@@ -152,9 +137,15 @@ def _may_listen(row: TaskRow, run_state: RunState | None) -> bool:
 
 
 def run_end(run_state: RunState) -> float:
-    """When the last training task of a run with a result ended."""
-    assert run_state.result is not None
+    """When the last training task of a run with a result ended; 0 without a result."""
+    if run_state.result is None:
+        return 0.0
     return max([run_state.result.at, *(task.ended for task in run_state.training_tasks)])
+
+
+def took(run_state: RunState, end: float) -> str:
+    """How long a run took until this end of it."""
+    return text_of_seconds(max(0.0, end - run_state.submitted_at))
 
 
 def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
@@ -311,8 +302,8 @@ def _unreachable(since: float) -> str:
 
 
 def _final_status(task: TaskState) -> str:
-    details = {states.FAILED: f"exit {task.exit_code}", states.KILLED: task.signal, states.STOPPED: task.reason}
-    detail = details.get(task.state, "")
+    ended = task.state in (states.FAILED, states.KILLED)
+    detail = exit_text(task.end) if ended else task.reason if task.state == states.STOPPED else ""
     return f"{task.state} ({detail})" if detail else task.state
 
 

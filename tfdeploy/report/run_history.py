@@ -13,9 +13,9 @@ from ..agent.model.run_spec import RunSpec
 from ..agent.model.run_state import TENSORBOARD, RunState
 from ..agent.model.task_command import shown_command
 from ..agent.record.stored_artifact import CHECKPOINT, StoredArtifact
-from ..units import moment, text_of_number, text_of_seconds
+from ..units import moment, text_of_number
 from .events import result_text
-from .report import metric_text, metric_value, run_end
+from .report import metric_text, metric_value, run_end, took
 
 UNFINISHED = "unfinished"
 """The state of a run without a result that another run has replaced."""
@@ -56,8 +56,8 @@ class StoredRun:
     """The folder of its record."""
     speed: float | None = None
     """The last known speed, in steps per second."""
-    is_current: bool = False
-    """Whether it is the current run of a cluster that exists."""
+    now: str = ""
+    """The state of the current run of a cluster that exists, as its report has it; empty for another run."""
     changed: tuple[str, ...] | None = None
     """What differs from the run before it of the same cluster, in `summaries`; None for the first run."""
 
@@ -74,19 +74,15 @@ class StoredRun:
     @property
     def ended(self) -> float | None:
         """The end of its last task, in seconds since 1970; None while it runs."""
-        if self.state.result is not None:
-            return run_end(self.state)
-        if self.is_current:
-            return None
+        if self.state.result is not None or self.now:
+            return run_end(self.state) or None
         # The controller does not follow the tasks of a run that another run has replaced.
         return max([self.state.submitted_at, *(max(task.ended, task.seen) for task in self.state.training_tasks)])
 
     @property
     def result(self) -> str:
         """How it ended, or whether it runs."""
-        if self.state.result is not None:
-            return self.state.result.state
-        return "running" if self.is_current else UNFINISHED
+        return self.state.result.state if self.state.result else self.now or UNFINISHED
 
     def cells(self, now: float) -> dict[str, str]:
         """Its row in a table, with a column for each metric."""
@@ -96,7 +92,7 @@ class StoredRun:
             "cluster": self.cluster,
             "run": self.spec.id,
             "started": moment(self.state.submitted_at),
-            "took": text_of_seconds(max(0.0, end - self.state.submitted_at)),
+            "took": took(self.state, end),
             "where": self.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": f"{self.result}{' with warnings' if has_warnings else ''}",
@@ -113,7 +109,7 @@ class StoredRun:
             "ended_at": self.ended,
             "tasks": self.tasks,
             "changed": None if self.changed is None else list(self.changed),
-            "current": self.is_current,
+            "current": bool(self.now),
             "result": self.result,
             "reason": result_text(self.state.result) if self.state.result else "",
             "metrics": {name: metric_value(text) for name, text in self.metrics.items()},

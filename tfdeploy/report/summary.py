@@ -1,32 +1,26 @@
 """What people ask first of a run: how good it is, how far and how fast, how long it took, and where its model is. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ..agent.model.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..agent.record.progress import Progress
-from ..outputs import ArtifactRow, TaskRow
+from ..outputs import ArtifactRow
 from ..units import dollars, named, text_of_size, wrapped
 from .program_problems import RECORD
-from .progress import leaders_first, left_text, loss_text, rate_text, step_text
+from .progress import first_progress, leaders_first, left_text, loss_text, rate_text, step_text
 from .report import Report, metric_text
 from .tables import kind
 
 _SHOWN_ARTIFACTS = 3
 
 
-def leader(tasks: Sequence[TaskRow]) -> str:
-    """The task that prints most about the training; empty if there is none."""
-    return next(iter(leaders_first(row["hostname"] for row in tasks)), "")
-
-
-def progress_of(report: Report) -> Progress:
-    """The progress of the task that prints most about the training."""
-    return report.progress.get(leader(report.tasks), Progress())
-
-
-def summary(report: Report, progress: Progress, home: str = "", width: int = 0, with_cause: bool = True) -> str:
+def summary(report: Report, home: str = "", width: int = 0, in_update: bool = False) -> str:
     """What is known of the run, a line for each, and below it how it ended or that it runs. `home` is the user's folder, which is
-    written as ~; `width` is that of the terminal, 0 for no limit; without `with_cause`, the failure is explained elsewhere."""
+    written as ~; `width` is that of the terminal, 0 for no limit. An update has shown the curve of the loss, and prints the cause of a
+    failure below."""
+    progress = first_progress(report.progress)
+    progress = replace(progress, losses=[]) if in_update else progress
     is_running = report.state == RUNNING and not report.decided
     spent = report.cost.get("spent")
     missing = "not printed" if report.decided else "not printed yet"
@@ -44,9 +38,9 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
         detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
         lines += wrapped(f"Run running for {report.took}{f': {detail}' if detail else ''}.", width)
         lasting = {RECORD, *(row["machine"] for row in report.machines)}
-        for wait in [problem for problem in report.problems if problem.about in lasting]:
-            lines += wrapped(f"{wait.text} {wait.remedy}".rstrip(), width)
-    elif with_cause:
+        for problem in [problem for problem in report.problems if problem.about in lasting]:
+            lines += wrapped(problem.sentences, width)
+    elif not (in_update and report.state == FAILED):
         lines += wrapped(report.sentences, width)
     return "\n".join(lines)
 
@@ -88,7 +82,8 @@ def next_steps(report: Report, serves: bool = False, in_status: bool = False) ->
     """What to type next; of a problem first `tfdeploy explain`. `in_status`: `tfdeploy status` prints it."""
     if not report.tasks:
         return ""
-    name = next((failed.about for failed in report.failures), leader(report.tasks))
+    first_task = leaders_first(row["hostname"] for row in report.tasks)[0]
+    name = next((failed.about for failed in report.failures), first_task)
     is_wrong = report.state in (FAILED, UNKNOWN) or any(
         kind(row["status"]) == "bad" or row["status"].startswith(RESTARTING) for row in report.tasks
     )

@@ -35,7 +35,7 @@ from .program_problems import is_noise
 from .progress import progress_text
 from .report import Report, report
 from .run_history import checkpoint_step
-from .summary import next_steps, progress_of, summary
+from .summary import next_steps, summary
 from .tables import screen_text
 from .update_failure import fail_update
 
@@ -147,7 +147,7 @@ def _print_changes(watch: Watch, latest: Report) -> None:
 def _warn_of_program(watch: Watch, latest: Report) -> None:
     """Name each task that waits for a peer which does not respond, and each metric that `until` cannot compare."""
     for problem in latest.problems:
-        _warn_once(watch, problem.about or problem.text.partition(":")[0], f"{problem.text} {problem.remedy}")
+        _warn_once(watch, problem.about or problem.text.partition(":")[0], problem.sentences)
 
 
 def _warn_once(watch: Watch, key: str, text: str) -> None:
@@ -269,12 +269,11 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     display = LiveDisplay()
     width = display.text_columns
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
-    progress = replace(progress_of(latest), losses=[])
     shown = latest
     if is_new and latest.decided and not latest.failures:
         # The sentences after the first one are the warnings that follow.
         shown = replace(latest, sentences=latest.sentences.partition("\n")[0])
-    facts = summary(shown, progress, str(Path.home()), width, with_cause=not has_failed)
+    facts = summary(shown, str(Path.home()), width, in_update=True)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
     pulumi.log.info("\n".join([name, tables, "", facts, *more]).rstrip())
     if is_new:

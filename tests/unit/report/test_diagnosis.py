@@ -15,10 +15,10 @@ from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedS
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain, trouble_of
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.program_problems import Finding, waits_for_machines
+from tfdeploy.report.program_problems import Finding, warnings
 from tfdeploy.report.remedies import exit_remedy
 from tfdeploy.report.report import report
-from tfdeploy.report.summary import progress_of, summary
+from tfdeploy.report.summary import summary
 
 ALL = {"ps-0": True, "worker-0": True, "worker-1": True}
 NO_FILE = "No such file or directory"
@@ -138,11 +138,11 @@ def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() 
     assert [one.about for one in found] == ["box"]
     assert "ps-0, worker-0, worker-1 wait for it: their programs may still run there" in found[0].text
     assert found[0].text in read(SILENT).status
-    assert f"{found[0].text} {found[0].remedy}" in summary(read(SILENT), progress_of(read(SILENT)))
+    assert f"{found[0].text} {found[0].remedy}" in summary(read(SILENT))
 
 
 def test_a_machine_is_not_waited_for_after_the_run() -> None:
-    assert waits_for_machines(replace(SILENT, view=replace(SILENT.view, run_state=finished().job))) == []
+    assert warnings(replace(SILENT, view=replace(SILENT.view, run_state=finished().job))) == []
 
 
 @pytest.mark.parametrize(

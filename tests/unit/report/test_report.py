@@ -29,7 +29,6 @@ from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
-from tfdeploy.report.tables import text_table
 
 ARGS: dict[str, Any] = {
     "ps": 1,
@@ -232,11 +231,6 @@ def test_the_command_of_a_standalone_server_is_shown_by_its_name() -> None:
     for observed in (sight(None), sight(made)):
         seen = report(expected_state(plan(**asked), spec(**asked)), observed)
         assert [row["command"] for row in seen.tasks] == ["grpc-server", "grpc-server"]
-
-
-def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    rows: list[dict[str, Any]] = [{"a": "1", "long_name": "x"}, {"a": "four", "long_name": None}]
-    assert text_table(rows, ("a", "long_name")) == "A      LONG NAME\n1      x\nfour"
 
 
 def test_the_cost_is_what_the_plan_knows_and_what_was_observed() -> None:

@@ -70,10 +70,9 @@ def finished(at: float, **args: Any) -> RunState:
     return world.job
 
 
-def stored(state: RunState, accuracy: str | None = "0.950", is_current: bool = False, **more: Any) -> StoredRun:
+def stored(state: RunState, accuracy: str | None = "0.950", **more: Any) -> StoredRun:
     key, metrics = ("mine", "p/dev/mnist"), {"accuracy": accuracy}
-    run = StoredRun(key, "p/dev/mnist", "local", state, metrics, Path("/record"), is_current=is_current)
-    return replace(run, **more)
+    return replace(StoredRun(key, "p/dev/mnist", "local", state, metrics, Path("/record")), **more)
 
 
 def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> None:
@@ -102,10 +101,10 @@ def test_runs_of_other_clusters_are_not_compared() -> None:
     assert "cluster" not in columns(rows, False)
 
 
-def test_a_run_without_a_result_is_running_or_unfinished() -> None:
+def test_a_run_without_a_result_has_the_state_of_its_cluster_or_is_unfinished() -> None:
     world = World(**BASE)
     world.come()
-    current, replaced = (stored(world.job, accuracy=None, is_current=is_current) for is_current in (True, False))
+    current, replaced = (stored(world.job, accuracy=None, now=now) for now in ("unknown", ""))
     assert summaries([current])[0].cells(1_060.0) | {"run": ""} == {
         "cluster": "p/dev/mnist",
         "run": "",
@@ -113,7 +112,7 @@ def test_a_run_without_a_result_is_running_or_unfinished() -> None:
         "took": "1m",
         "where": "local",
         "changed": "first run",
-        "result": "running",
+        "result": "unknown",
         "accuracy": "",
     }
     assert (replaced.result, replaced.ended) == (UNFINISHED, 1_000.0)
@@ -142,7 +141,7 @@ def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
     world.come()
     world.give(gpu_workers=2)
     world.come("gpu-worker-1")
-    assert stored(world.job, is_current=True).tasks == {"gpu_worker": 2}
+    assert stored(world.job, now="running").tasks == {"gpu_worker": 2}
     for hostname in ("gpu-worker-0", "gpu-worker-1"):
         world.exit(hostname)
     assert world.job.result is not None

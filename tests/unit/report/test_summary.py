@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
+from tests.unit.report.test_report import failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
 from tfdeploy.agent.record.progress import Progress
 from tfdeploy.report.report import Report
-from tfdeploy.report.summary import next_steps, progress_of, summary
+from tfdeploy.report.summary import next_steps, summary
 
 PROGRESS = Progress(step=120.0, goal=200.0, loss=0.31, rate=41.0, losses=[0.9, 0.5, 0.31])
 
@@ -19,12 +19,13 @@ def artifact(name: str, kind: str, **more: Any) -> Any:
 
 
 def done(**more: Any) -> Report:
-    return replace(read(sight(finished())), **{"run": "6f1c", "submitted": NOON, "last_seen": NOON + 72, **more})
+    shown = {"run": "6f1c", "took": "1m12s", "progress": {"worker-0": PROGRESS}, **more}
+    return replace(read(sight(finished())), **shown)
 
 
 def test_a_run_that_succeeded_says_how_good_it_is_how_long_it_took_and_where_its_model_is() -> None:
     rows = [artifact("export", "model"), artifact("ckpt-7", "checkpoint")]
-    text = summary(done(metrics={"accuracy": 0.957, "steps": 1000.0}, artifacts=rows), PROGRESS, "/home/ada", 80)
+    text = summary(done(metrics={"accuracy": 0.957, "steps": 1000.0}, artifacts=rows), "/home/ada", 80)
     assert text.splitlines() == [
         "run       6f1c, took 1m12s",
         "accuracy  0.957",
@@ -39,7 +40,7 @@ def test_a_run_that_succeeded_says_how_good_it_is_how_long_it_took_and_where_its
 @pytest.mark.parametrize("made", [world(), finished()])
 def test_a_record_that_is_not_stored_is_named(made: World) -> None:
     report = read(replace(sight(made), not_stored="The record cannot be stored."))
-    assert summary(report, PROGRESS).splitlines()[-1] == "The record cannot be stored."
+    assert summary(report).splitlines()[-1] == "The record cannot be stored."
 
 
 @pytest.mark.parametrize(
@@ -52,14 +53,14 @@ def test_a_record_that_is_not_stored_is_named(made: World) -> None:
     ],
 )
 def test_a_metric_is_shown_as_it_is(metrics: dict[str, Any], shown: str) -> None:
-    assert shown in [" ".join(line.split()) for line in summary(done(metrics=metrics), PROGRESS).splitlines()]
+    assert shown in [" ".join(line.split()) for line in summary(done(metrics=metrics)).splitlines()]
 
 
 def test_many_artifacts_none_and_one_that_is_missing() -> None:
     rows = [artifact(f"m{number}", "keras") for number in range(5)]
     lost = artifact("big", "", path="", problem="It is too large.")
-    assert "m2 (model, 1.5 KiB) and 2 more" in summary(done(artifacts=rows), PROGRESS)
-    shown = summary(done(artifacts=[lost], train_dir="/home/ada/train/6f1c"), PROGRESS, "/home/ada")
+    assert "m2 (model, 1.5 KiB) and 2 more" in summary(done(artifacts=rows))
+    shown = summary(done(artifacts=[lost], train_dir="/home/ada/train/6f1c"), "/home/ada")
     assert "not stored  big: It is too large." in shown
     assert "train_dir   ~/train/6f1c" in shown
 
@@ -73,24 +74,24 @@ def test_many_artifacts_none_and_one_that_is_missing() -> None:
     ],
 )
 def test_a_run_that_continues_ends_with_its_step_speed_and_time(progress: Progress, last: str) -> None:
-    running = replace(read(sight(world())), submitted=NOON, last_seen=NOON + 72)
-    assert summary(running, progress).splitlines()[-1] == last
-    assert all(len(line) <= 60 for line in summary(running, progress, width=60).splitlines())
+    running = replace(read(sight(world())), took="1m12s", progress={"worker-0": progress})
+    assert summary(running).splitlines()[-1] == last
+    assert all(len(line) <= 60 for line in summary(running, width=60).splitlines())
 
 
 def test_a_metric_of_a_run_that_continues_may_still_come() -> None:
-    assert "not printed yet" in summary(read(sight(world())), PROGRESS)
+    assert "not printed yet" in summary(read(sight(world())))
 
 
 def test_a_run_that_waits_or_does_not_exist_has_its_reason() -> None:
-    assert summary(read(sight(waiting())), Progress()).splitlines()[-1].startswith("Run starting: waiting for ps-0")
-    assert summary(read(sight(None)), Progress()).endswith("Run starting: no run was submitted yet.")
+    assert summary(read(sight(waiting()))).splitlines()[-1].startswith("Run starting: waiting for ps-0")
+    assert summary(read(sight(None))).endswith("Run starting: no run was submitted yet.")
 
 
 def test_a_cause_that_is_explained_elsewhere_is_not_repeated() -> None:
     report = read(sight(failed()))
-    assert "Run failed: worker-1 failed (exit 3)." in summary(report, Progress())
-    assert "failed" not in summary(report, Progress(), with_cause=False)
+    assert "Run failed: worker-1 failed (exit 3)." in summary(report)
+    assert "failed" not in summary(report, in_update=True)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,8 @@ def test_after_a_run_no_address_is_listed_at_which_nothing_listens() -> None:
     assert {*read(sight(board), tensorboard=True).endpoints} == {"tensorboard-0"}
 
 
-def test_the_progress_is_that_of_the_task_that_prints_most() -> None:
-    first, second = Progress(step=5.0, loss=2.0, losses=[2.0], stepped_at=1.0), Progress(step=9.0)
-    report = replace(read(sight(world())), progress={"worker-1": second, "worker-0": first})
-    assert progress_of(report) == first
+def test_the_progress_is_that_of_the_first_task_that_prints_some() -> None:
+    second = Progress(step=9.0, loss=0.5, losses=[0.5])
+    shown = replace(done(), progress={"worker-0": Progress(), "worker-1": second})
+    assert "step 9, loss 0.5 ▁\n" in summary(shown)
+    assert "step 9, loss 0.5\n" in summary(shown, in_update=True)

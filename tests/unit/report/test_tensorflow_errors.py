@@ -25,7 +25,6 @@ Additional GRPC error information from remote target /job:worker/replica:0/task:
     ("error", "remedy"),
     [
         ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'estimator'", "have no Estimator"),
-        ("AttributeError: module 'tensorflow.compat.v1' has no attribute 'contrib'", "no `tf.contrib`"),
         ("ModuleNotFoundError: No module named 'tensorflow_addons'", "no TensorFlow Addons"),
         (PER_REPLICA, 'set `requirements=["tf_keras"]`'),
         (

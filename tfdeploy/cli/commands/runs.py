@@ -93,12 +93,12 @@ def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[Stored
     if not record.is_readable():
         print_message(f"{folder}: this version of tfdeploy cannot read the record.")
         return
-    present = snapshot.run_state.spec.id if snapshot and snapshot.run_state else ""
     for run_id in record.runs():
         state = record.load(run_id)
         if state is None:
             continue
-        if snapshot is not None and run_id == present and state.result is None:
+        now = snapshot.report.state if snapshot and run_id == snapshot.report.run else ""
+        if snapshot is not None and now and state.result is None:
             # What its controller has found is not searched again.
             found: RecordView | Found = snapshot.observed.view
         else:
@@ -107,7 +107,7 @@ def _recorded(title: Entry, source: _Source, deadline: float) -> Iterator[Stored
         metrics = {name: None if is_partial else found.metrics.get(name) for name in state.spec.metrics}
         speed = first_progress(with_goals(found.progress, {})).rate
         where = entry.cluster["backend"]
-        yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, speed, run_id == present)
+        yield StoredRun(title.stack_key, title.title, where, state, metrics, folder, speed, now)
 
 
 def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:
@@ -119,5 +119,5 @@ def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:
     print_table([{**dict.fromkeys(shown, ""), **row.cells(now)} for row in rows], shown, wide)
     newest = {row.key: row for row in reversed(rows)}
     for row in rows:
-        if row.is_current and row is not newest[row.key]:
+        if row.now and row is not newest[row.key]:
             print_message(f"{row.cluster}: the current run is {row.spec.id}.")

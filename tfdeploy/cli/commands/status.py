@@ -17,7 +17,7 @@ from ...backends.base import IDENTITY
 from ...errors import UsageError
 from ...registry import Entry
 from ...report.events import stopped_steps
-from ...report.progress import first_progress, left_text, loss_text, rate_text, step_text
+from ...report.progress import left_text, loss_text, rate_text, step_text
 from ...report.summary import next_steps, summary
 from ...report.tables import screen_text, wide_text
 from ...units import moment, wrapped
@@ -198,7 +198,7 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, is_watched: bool = Fals
         tables = wide_text(report.machines, report.tasks, report.endpoints, time.time(), has_colours())
     else:
         tables = screen_text(report.machines, report.tasks, width, time.time(), has_colours())
-    lines = [summary(report, first_progress(report.progress), str(Path.home()), width)]
+    lines = [summary(report, str(Path.home()), width)]
     stopped = "" if report.decided else stopped_steps(snapshot.events)
     if stopped:
         lines += wrapped(stopped, width)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..log_metrics import TIME, Curve, Points
 from ..progress import leaders_first
-from .markup import Html, box, element, joined
+from .markup import Html, box, element, joined, named_row
 
 MOST_POINTS = 400
 """How many points of one series are drawn: a screen cannot show more."""
@@ -260,10 +260,9 @@ def _marks(curve: Curve, across: Axis, up: Axis, colours: Mapping[str, int]) -> 
 def _legend(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     best = "highest" if any(word in quantity for word in ("accuracy", "precision", "recall", "auc")) else "lowest"
     rows = [
-        element(
-            "tr",
-            element("th", element("i", class_=f"swatch {style(colours[name])}", aria_hidden="true"), name, scope="row"),
-            *(element("td", cell) for cell in _cells(curve.by, points, best)),
+        named_row(
+            joined(element("i", class_=f"swatch {style(colours[name])}", aria_hidden="true"), name),
+            *_cells(curve.by, points, best),
         )
         for name, points in curve.series.items()
     ]

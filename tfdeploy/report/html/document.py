@@ -16,10 +16,10 @@ from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves
 from ..program_problems import Finding
-from ..report import Report
+from ..report import Report, metric_text
 from ..tables import Table, kind, machine_table, task_table, without_empty_columns
 from .chart import drawable, duration, gallery, leader, number, place_text
-from .markup import Html, box, element, joined
+from .markup import Html, box, element, joined, named_row
 from .timeline import picture, timeline
 
 
@@ -76,10 +76,7 @@ def _class(status: str) -> str:
 
 def pairs(title: str, items: Mapping[str, str], first: str, second: str) -> Html:
     """A table of names and values."""
-    rows = [
-        element("tr", element("th", element("code", name), scope="row"), element("td", element("code", value)))
-        for name, value in items.items()
-    ]
+    rows = [named_row(element("code", name), element("code", value)) for name, value in items.items()]
     return box(title, (first, second), rows, class_="box pairs")
 
 
@@ -274,9 +271,7 @@ def _last_values(quantity: str, curve: Curve) -> Iterator[Html]:
 
 
 def _metric(name: str, value: object) -> Html:
-    if value is None:
-        return _tile(name, "\u2013", "metric, no value yet")
-    return _tile(name, number(value) if isinstance(value, (int, float)) else str(value), "metric")
+    return _tile(name, metric_text(value, "\u2013"), "metric, no value yet" if value is None else "metric")
 
 
 def _tile(name: str, value: str, source: str) -> Html:

@@ -37,6 +37,11 @@ def box(caption: str, columns: Sequence[str], rows: Iterable[Html], label: str =
     return element("div", table, **{**fixed, **attributes})
 
 
+def named_row(name: str, *cells: str) -> Html:
+    """A row of a table, which begins with its name."""
+    return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+
+
 def joined(*children: str) -> Html:
     """Children in a row, escaped unless they are `Html`."""
     return Html("".join(child if isinstance(child, Html) else _escaped(child) for child in children))

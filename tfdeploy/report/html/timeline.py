@@ -10,7 +10,7 @@ from ...units import moment
 from ..events import exit_text
 from ..tables import KINDS, REMOVED
 from .chart import Axis, bottom, duration, percent, time_axis
-from .markup import Html, box, element, joined
+from .markup import Html, box, element, joined, named_row
 
 ENDED = states.FINAL | {REMOVED}
 
@@ -223,13 +223,12 @@ def _legend(timeline: Timeline) -> Html:
 
 def _table(timeline: Timeline) -> Html:
     rows = [
-        element(
-            "tr",
-            element("th", name, scope="row"),
-            element("td", phase.state),
-            element("td", moment(phase.begin)),
-            element("td", duration(phase.end - phase.begin) if phase.state not in ENDED else ""),
-            element("td", phase.note),
+        named_row(
+            name,
+            phase.state,
+            moment(phase.begin),
+            duration(phase.end - phase.begin) if phase.state not in ENDED else "",
+            phase.note,
         )
         for name, phases in timeline.lanes.items()
         for phase in phases

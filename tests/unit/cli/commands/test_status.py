@@ -17,7 +17,6 @@ from tfdeploy.cli.commands.status import progress_line, progress_lines
 from tfdeploy.cli.snapshot import Snapshot
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected import ExpectedState, expected_of
-from tfdeploy.report.progress import first_progress
 from tfdeploy.report.report import report
 
 __all__ = ["state_folder"]
@@ -60,5 +59,4 @@ def test_the_progress_of_each_task_is_that_of_the_view(tmp_path: Path) -> None:
     assert {name: item.step for name, item in progress.items()} == {"worker-0": 4000.0, "worker-1": None}
     assert 32 <= len(progress["worker-0"].losses) <= 64
     assert progress["worker-0"].goal == 5000
-    assert first_progress(progress) == progress["worker-0"]
     assert [line.partition(" ")[0] for line in progress_lines(seen)] == ["worker-0"]
