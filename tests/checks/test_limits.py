@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6643,
     "tfdeploy/report": 4201,
     "tfdeploy/cli": 6346,
-    "tests": 75900,
+    "tests": 74084,
     "bench": 3498,
     "docs": 4515,
     "design": 1906,

@@ -1,7 +1,6 @@
 """Clearing leaves no process, no socket, no lock, no folder; record and checkpoints are kept, and it is said where."""
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,17 +133,3 @@ def test_a_users_own_train_dir_is_left_alone(cluster: Standing) -> None:
     kept = cluster.kept(cluster.clear())
     assert [path.name for path in kept.iterdir()] == ["record"]
     assert (cluster.folder / "models" / run / "checkpoint").read_text() == "weights"
-
-
-def test_two_clusters_stand_side_by_side(clusters: Callable[[str], Standing]) -> None:
-    first, second = clusters("first"), clusters("second")
-    for cluster in (first, second):
-        cluster.up(WAITS, ps=1, workers=2)
-    for cluster in (first, second):
-        cluster.until_running("ps-0", "worker-0", "worker-1")
-    addresses = [*first.look().endpoints.values(), *second.look().endpoints.values()]
-    assert len(set(addresses)) == 6
-    first.clear()
-    assert second.look().state == "running"
-    second.open()
-    second.until_state("succeeded")

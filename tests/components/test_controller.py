@@ -17,7 +17,7 @@ from tests.components.processes import halted
 from tests.waiting import PATIENCE, until
 from tfdeploy.agent.model.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
 from tfdeploy.agent.record.output_lines import STDERR, Part, encode
-from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire.rpc import UNIX, Client
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.local.backend import BACKEND
@@ -178,13 +178,6 @@ def test_a_controller_killed_before_all_have_come_goes_on_waiting(cluster: Stand
     cluster.stand()
     cluster.until_started("worker-0")
     cluster.until_started("worker-1")
-
-
-def test_only_who_has_the_token_is_heard(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    stranger = BACKEND.runner.observe(cluster.cluster, "another token", ViewRequest(1))
-    assert stranger.controller_silent_since is not None
 
 
 def test_a_cluster_whose_token_was_lost_is_adopted_with_another(

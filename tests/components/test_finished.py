@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,28 +51,6 @@ def test_a_worker_that_is_done_stays_done_while_the_others_go_on(cluster: Standi
     cluster.open("worker-1")
     cluster.until_state("succeeded")
     assert len(cluster.started("worker-0")) == 1
-
-
-CHANGES: list[dict[str, Any]] = [
-    {},
-    {"run_id": "again"},
-    {"env": {"RESULT": "other"}},
-    {"jobs": {"worker": {"env": {"RESULT": "other"}}}},
-    {"context": {"rate": 0.5}},
-    {"arguments": ("other",)},
-    {"script": TRAINS + "# changed\n"},
-]
-
-
-def test_changed_content_is_a_new_run_in_a_train_dir_of_its_own(cluster: Standing) -> None:
-    runs = set()
-    for times, change in enumerate(CHANGES, 1):
-        cluster.train(**{"script": TRAINS, "workers": 1, **change})
-        cluster.until_started("worker-0", times)
-        runs.add(cluster.until_state("succeeded").run)
-        assert cluster.output("worker-0").startswith(b"found []\n")
-    assert len(runs) == len(CHANGES)
-    assert {path.name for path in cluster.places.train.iterdir()} == runs
 
 
 def test_going_back_shows_the_earlier_run_and_trains_nothing(cluster: Standing) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.components.conftest import Standing
 from tfdeploy.backends.local.supervisor import marked
-from tfdeploy.spec.environment import SecretText
 
 CANARY = "canary-5f1e0c"
 SECRETS = {"API_KEY": CANARY + "\nof two lines", "service.json": json.dumps({"key": CANARY})}
@@ -51,30 +50,6 @@ def test_secrets_are_files_and_those_in_capitals_variables_too(cluster: Standing
         f"service.json {len(SECRETS['service.json'])} 0o600 False",
     ]
     assert {name: (cluster.folder / f"seen-{name}").read_text() for name in SECRETS} == SECRETS
-
-
-def test_secrets_stand_in_their_files_only(cluster: Standing) -> None:
-    cluster.declare(READS_SECRETS, ps=1, workers=1, secrets=dict.fromkeys(SECRETS, ""))
-    cluster.stand(secrets=SECRETS)
-    cluster.until_running("ps-0", "worker-0")
-    assert cluster.look().state == "running"
-    assert holding(cluster.places.home, CANARY) == ["secrets/API_KEY", "secrets/service.json"]
-    commands = [" ".join(process.cmdline()) for process in marked(cluster.places.home)]
-    assert len(commands) >= 6
-    assert not [command for command in commands if CANARY in command]
-
-
-def test_a_secret_variable_is_in_the_environment_and_in_its_file_only(cluster: Standing) -> None:
-    script = "import os\nfrom steps import begin, wait_for\nprint(os.environ['lower'])\nbegin()\nwait_for('gate')\n"
-    cluster.declare(
-        script.replace("os.environ['lower']", "len(os.environ['lower'])"), workers=1, env={"lower": SecretText("")}
-    )
-    cluster.stand(secrets={"lower": CANARY})
-    cluster.until_running("worker-0")
-    cluster.until_output("worker-0", f"{len(CANARY)}\n".encode())
-    assert holding(cluster.places.home, CANARY) == ["secrets/lower"]
-    commands = [" ".join(process.cmdline()) for process in marked(cluster.places.home)]
-    assert not [command for command in commands if CANARY in command]
 
 
 def test_the_token_is_in_no_argument_and_no_environment(cluster: Standing) -> None:

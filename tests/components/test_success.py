@@ -101,14 +101,3 @@ def test_the_last_checkpoint_is_evaluated_after_the_success_and_counts(cluster: 
     assert seen.metrics == {"accuracy": 0.97}
     assert [row["name"] for row in seen.artifacts] == ["best.keras"]
     assert (stored(cluster.job(), now=seen.state).ended or 0.0) > result.at + 2.0
-
-
-def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    ps = cluster.until_started("ps-0")
-    cluster.open("worker-0")
-    until(lambda: not alive(ps), "ps-0 has gone")
-    until(lambda: cluster.recorded("ps-0") == "stopped", "its end is in the record")
-    verdict = cluster.job().result
-    assert verdict is not None
-    assert (verdict.state, verdict.tasks) == ("succeeded", ["worker-0"])

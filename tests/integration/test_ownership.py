@@ -161,19 +161,3 @@ def test_a_renamed_stack_keeps_its_cluster(logins: Callable[..., Login]) -> None
     assert (shown["id"], shown["stack"], shown["state"]) == (cluster["id"], "renamed", "running")
     assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0
     assert marked(Path(cluster["home"])) == []
-
-
-@pytest.mark.full
-def test_names_with_dots_and_the_longest_that_pulumi_takes(logins: Callable[..., Login]) -> None:
-    """With the words joined by dots, the two clusters would have one folder."""
-    longest = "team" + 92 * "x"
-    ada, ben = (
-        logins("ada", name=longest, stack="mnist.dev" + 91 * "y"),
-        logins("ben", name=f"{longest}.mnist"[:100], stack="dev" + 91 * "y"),
-    )
-    of_ada, of_ben = ada.start_training(), ben.start_training()
-    assert not of_ada[0] & of_ben[0]
-    assert json.loads(ada.verbs.call("show", "--json", "--stack", ada.stack)[1])[0]["state"] == "running"
-    assert ben.call("destroy", "--yes", "--skip-preview", "--stack", ben.stack).exit_code == 0
-    assert ada.trace() == of_ada
-    assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0

@@ -14,7 +14,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "ec2": ("tests/ec2/",),
     "kube": ("tests/kube/", "tests/kubernetes/", "[kubernetes]"),
     "swarm": (
-        *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
+        *("docker/test_swarm.py", "docker/test_placement.py"),
         "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
         "test_ownership.py::test_another_engine_behind_the_same_socket_is_refused_by_name",
     ),

@@ -150,17 +150,6 @@ class Distant:
         for run_id in record.runs():
             assert self.content(copy, run_id) == self.content(record, run_id)
 
-    def differing(self) -> list[str]:
-        """What is wrong in the copy: bytes that the record does not have, or more than one piece of a task that is not whole."""
-        wrong, parts = [], dict[Path, int]()
-        if self.copy.folder.exists() and self.copy.record_id() == self.record.record_id():
-            for copy in self.copy.folder.glob("runs/*/logs/*/*.log"):
-                original = self.record.folder / copy.relative_to(self.copy.folder)
-                whole, data = original.read_bytes(), copy.read_bytes()
-                parts[copy.parent] = parts.get(copy.parent, 0) + (len(data) < len(whole))
-                wrong += [str(copy)] if not whole.startswith(data) else []
-        return wrong + [str(folder) for folder, count in parts.items() if count > 1]
-
 
 @contextmanager
 def distant_record() -> Iterator[Distant]:

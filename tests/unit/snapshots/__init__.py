@@ -1,7 +1,8 @@
 """What users read, kept as text: one file for each surface, reviewed as a diff.
 
-`errors`, `help`, `preview`, `events`, `diagnosis` and `tables` each have a module here, which lists the cases and renders the
-surface, and a `.txt` file with the result. `make snapshots` writes the files again after a sentence has changed.
+`errors`, `preview`, `events`, `diagnosis` and `tables` each have a module here, which lists the cases and renders the
+surface, and a `.txt` file with the result. `commands` is what `tfdeploy` alone prints; docs/command.md has the options.
+`make snapshots` writes the files again after a sentence has changed.
 
 To add a sentence, add its case to the module of its surface and renew the file. Other tests assert kinds, arguments and
 hostnames (`SpecError.where`, `Event.kind`), so that a better sentence changes one file only.
