@@ -20,7 +20,7 @@ from ..command_table import FAILED
 from ..common import parse_timeout, print_json, print_message
 from ..output import prefix
 from ..parser import Parser, whole_number, without_separator
-from ..run.arguments import RunRequest, Share, arguments, configuration
+from ..run.arguments import RunRequest, Share, arguments, settings
 from ..run.session import Abandoned, Outcome, Session, remove_cluster
 from ..run.stack import Call, home, stored_call
 from ..run.terminal import Terminal
@@ -86,7 +86,7 @@ def run(options: Namespace) -> None:
         in_terminal=options.in_terminal,
         settings=options.settings or (),
     )
-    call = Call(_stack_name(options.name), arguments(request), configuration(request.settings), options.keep)
+    call = Call(_stack_name(options.name), arguments(request), settings(request.settings), options.keep)
     is_verbose = options.verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
     sys.exit(_run(call, request, parse_timeout(options.wait), is_verbose, options.as_json).code)
 

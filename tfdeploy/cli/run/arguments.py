@@ -1,8 +1,7 @@
 """The options of `tfdeploy run` as arguments of a cluster, and the exit code for its result. Pure."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,6 @@ PLACEHOLDERS = (*FLAGS, "chief_hosts", "hostname", "address", "data_dir", "train
 
 _WHOLE = re.compile(r"(?:--?[\w-]+=)?\{([a-z_]+)\}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)")
 
 
 @dataclass(frozen=True)
@@ -81,46 +79,27 @@ def arguments(request: RunRequest) -> dict[str, Any]:
     return _without({name: value for name, value in options.items() if value}, overridden)
 
 
-def settings(texts: Sequence[str]) -> dict[str, Any]:
-    """The arguments of `--set NAME=VALUE`; `ec2.instance_type=…` is a member of the group `ec2`.
+def settings(texts: Sequence[str]) -> dict[str, str]:
+    """The arguments of `--set NAME=VALUE`, for `pulumi up --config-path`; `ec2.instance_type=…` is a member of the group `ec2`.
 
     Raises:
         SpecError: one is not of that form, or a name is a group and a value.
     """
-    nested: dict[str, Any] = {}
-    for name, value in pairs("--set", texts).items():
-        *groups, last = name.split(".")
-        members = nested
-        for group in groups:
-            members = members.setdefault(group, {})
-            if not isinstance(members, dict):
-                raise SpecError("--set", f"{group} has a value and a member {last}", "Set one of them.")
-        members[last] = _member(value) if groups else value
-    return nested
+    values = pairs("--set", texts)
+    for name in values:
+        group, _, member = name.rpartition(".")
+        if group in values:
+            raise SpecError("--set", f"{group} has a value and a member {member}", "Set one of them.")
+    return values
 
 
-def _member(text: str) -> str | int | bool:
-    """A member of a group, as `pulumi config set --path` reads it: true, false and whole numbers are not text."""
-    if text in ("true", "false"):
-        return text == "true"
-    return int(text) if _WHOLE_NUMBER.fullmatch(text) else text
-
-
-def configuration(texts: Sequence[str]) -> dict[str, str]:
-    """The arguments of `--set` as the stack's configuration: groups as JSON."""
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings(texts).items()}
-
-
-def _without(arguments: Mapping[str, Any], overridden: Mapping[str, Any]) -> dict[str, Any]:
+def _without(arguments: Mapping[str, Any], names: Collection[str], group: str = "") -> dict[str, Any]:
     """The arguments without those that `--set` overrides: the program's value would otherwise win."""
-    remaining: dict[str, Any] = {}
-    for name, value in arguments.items():
-        override = overridden.get(name)
-        if override is None:
-            remaining[name] = value
-        elif isinstance(override, dict) and isinstance(value, Mapping):
-            remaining[name] = _without(value, override)
-    return remaining
+    remaining = {name: value for name, value in arguments.items() if f"{group}{name}" not in names}
+    return {
+        name: _without(value, names, f"{group}{name}.") if isinstance(value, Mapping) else value
+        for name, value in remaining.items()
+    }
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

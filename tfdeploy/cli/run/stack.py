@@ -164,7 +164,7 @@ class PulumiEngine:
         with _open_locked(self._call.file(LOCK), "w") as lock:
             self._start(lock, "stack", "init", "--no-select")
             if self.wait(float("inf")) and not self._code:
-                self._start(lock, "up", "--yes", "--skip-preview", *settings)
+                self._start(lock, "up", "--yes", "--skip-preview", "--config-path", *settings)
 
     def destroy(self) -> None:
         """Start `pulumi destroy` once an abandoned update of the stack has ended. A killed one has left Pulumi's own lock."""

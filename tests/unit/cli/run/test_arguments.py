@@ -8,7 +8,7 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.run_state import Ended, RunResult, RunState, TaskState
-from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
+from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, exit_code
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import cluster_spec
 
@@ -45,21 +45,11 @@ def test_the_rule_of_success_is_that_of_up_unless_it_is_set() -> None:
     assert (
         cluster_spec("run", arguments(REQUEST)).success == cluster_spec("up", {"command": ["a"], "workers": 2}).success
     )
-    assert configuration(["success=all-workers"]) == {"success": "all-workers"}
 
 
 def test_what_is_set_takes_the_place_of_an_argument() -> None:
     request = replace(REQUEST, settings=['restart={"maximum": 2}', "stop_grace_period=1s"])
     assert "restart" not in arguments(request)
-    assert configuration(request.settings) == {"restart": '{"maximum": 2}', "stop_grace_period": "1s"}
-
-
-def test_a_member_of_a_group_is_set_by_a_dotted_name() -> None:
-    texts = ["ec2.instance_type=m7i.large", "ec2.spot=true", "jobs.worker.cpus=0.5"]
-    assert configuration(texts) == {
-        "ec2": '{"instance_type": "m7i.large", "spot": true}',
-        "jobs": '{"worker": {"cpus": "0.5"}}',
-    }
 
 
 def test_the_caller_is_the_user_of_containers_on_a_docker_engine_alone() -> None:
@@ -121,12 +111,3 @@ def test_the_exit_code_is_not_that_of_an_optional_worker() -> None:
     made.wait(60)
     made.exit("worker-0", 3)
     assert exit_code(made.job) == 3
-
-
-def test_members_of_groups_have_the_types_that_pulumi_gives_them() -> None:
-    texts = ["container.retain_volumes=false", "ec2.machine_count=2", "ec2.max_lifetime=2d", "run_id=7"]
-    assert settings(texts) == {
-        "container": {"retain_volumes": False},
-        "ec2": {"machine_count": 2, "max_lifetime": "2d"},
-        "run_id": "7",
-    }
