@@ -56,9 +56,27 @@ def pulumi(
             timeout=seconds,
         )
     except OSError as error:
-        raise cannot_run(folder, error) from None
+        raise _cannot_run(folder, error) from None
     except subprocess.TimeoutExpired:
         raise BackendError(f"`pulumi {arguments[0]}` in {folder} did not respond within {seconds:g} s.") from None
+
+
+def start_pulumi(
+    folder: Path, arguments: Sequence[str], env: Mapping[str, str], **streams: Any
+) -> "subprocess.Popen[Any]":
+    """Start `pulumi` in a folder; `streams` are further arguments of `Popen`.
+
+    Raises:
+        BackendError: there is no `pulumi`, or no such folder.
+    """
+    import subprocess
+
+    environment = {**os.environ, **_NO_UPDATE_CHECK, **env}
+    command = ["pulumi", *arguments, "--non-interactive"]
+    try:
+        return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, **streams)
+    except OSError as error:
+        raise _cannot_run(folder, error) from None
 
 
 def stream_pulumi(
@@ -66,20 +84,9 @@ def stream_pulumi(
 ) -> tuple[int, list[str]]:
     """Run `pulumi` in a folder and print its lines as they come. Returns the exit code and all lines. What cannot be printed does not
     interrupt an update: the error is raised after it."""
-    import subprocess
+    from subprocess import PIPE, STDOUT
 
-    try:
-        process = subprocess.Popen(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=folder,
-            env={**os.environ, **_NO_UPDATE_CHECK, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    except OSError as error:
-        raise cannot_run(folder, error) from None
+    process = start_pulumi(folder, arguments, env, stdout=PIPE, stderr=STDOUT, text=True)
     lines: list[str] = []
     assert process.stdout is not None
     with process.stdout:
@@ -146,8 +153,7 @@ def is_locked(project: str, stack: str, backend_url: str) -> bool | None:
     return any(folder.is_dir() and any(folder.glob("*.json")) for folder in folders)
 
 
-def cannot_run(folder: Path, error: OSError) -> BackendError:
-    """The error if `pulumi` did not start."""
+def _cannot_run(folder: Path, error: OSError) -> BackendError:
     if not folder.is_dir():
         return BackendError(f"the folder of the program, {folder}, does not exist. Use --cwd FOLDER.")
     if isinstance(error, FileNotFoundError):

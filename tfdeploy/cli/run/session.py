@@ -235,6 +235,6 @@ def remove_cluster(call: Call, verbose: bool) -> None:
     """
     engine = PulumiEngine(call, verbose)
     engine.destroy()
-    engine.wait(float("inf"))
+    engine.wait()
     engine.check("`pulumi destroy`")
     call.forget()

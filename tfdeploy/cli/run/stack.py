@@ -21,7 +21,7 @@ from ... import registry
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...paths import make_private, state_folder
 from ...registry import Entry
-from ..pulumi import cannot_run
+from ..pulumi import start_pulumi
 from .arguments import CLUSTER
 
 PROJECT = "tfdeploy-run"
@@ -139,73 +139,65 @@ def stored_call(stack: str) -> Call:
         ) from None
 
 
-def environment() -> dict[str, str]:
-    """Environment variables that make Pulumi use our backend and passphrase, and not the user's."""
-    return {
-        "PULUMI_BACKEND_URL": f"file://{home() / 'backend'}",
-        "PULUMI_CONFIG_PASSPHRASE": _passphrase().read_text(),
-        "PULUMI_CONFIG_PASSPHRASE_FILE": "",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
-    }
-
-
 class PulumiEngine:
     """The command `pulumi` on the stack of one call."""
 
     def __init__(self, call: Call, verbose: bool) -> None:
         self._call = call
         self._verbose = verbose
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[Any] | None = None
 
     def up(self) -> None:
         """Create the stack, and start `pulumi up`."""
         settings = [f"--config=tfdeploy:{name}={value}" for name, value in self._call.config.items()]
         with _open_locked(self._call.file(LOCK), "w") as lock:
             self._start(lock, "stack", "init", "--no-select")
-            if self.wait(float("inf")) and not self._code:
+            if self.wait() and not self._code:
                 self._start(lock, "up", "--yes", "--skip-preview", "--config-path", *settings)
 
     def destroy(self) -> None:
         """Start `pulumi destroy` once an abandoned update of the stack has ended. A killed one has left Pulumi's own lock."""
         self._process = None
+        self._call.file(REFUSAL).unlink(missing_ok=True)
         with _open_locked(self._call.file(LOCK), "w") as lock:
             shutil.rmtree(_stored(_LOCKS, PROJECT, self._call.stack), ignore_errors=True)
             if _stored("stacks", PROJECT, f"{self._call.stack}.json").exists():
                 self._start(lock, "destroy", "--yes", "--skip-preview", "--remove")
 
     def _start(self, lock: IO[str], *arguments: str) -> None:
-        """Start `pulumi`, which has the lock as long as it runs."""
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        command = ["pulumi", *arguments, "--stack", self._call.stack, "--non-interactive"]
+        """Start `pulumi` with our backend and passphrase, not the user's. It has the lock as long as it runs."""
+        env = {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+            "PULUMI_BACKEND_URL": f"file://{home() / 'backend'}",
+            "PULUMI_CONFIG_PASSPHRASE": _passphrase().read_text(),
+            "PULUMI_CONFIG_PASSPHRASE_FILE": "",
+            "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+        }
         with self._call.file(LOG).open("wb") as log:
             out = sys.stderr if self._verbose else log
-            try:
-                self._process = subprocess.Popen(
-                    command,
-                    env={**os.environ, **environment(), "PATH": path},
-                    cwd=home(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    start_new_session=True,
-                    pass_fds=[lock.fileno()],
-                )
-            except OSError as error:
-                raise cannot_run(home(), error) from None
+            self._process = start_pulumi(
+                home(),
+                [*arguments, "--stack", self._call.stack],
+                env,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=[lock.fileno()],
+            )
 
     @property
     def _code(self) -> int:
         """The exit code of the ended process; 0 if there was nothing to do."""
         return self._process.returncode if self._process else 0
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end of the process; False if it still runs after `seconds`."""
-        with suppress(subprocess.TimeoutExpired):
+        try:
             if self._process is not None:
-                self._process.wait(None if seconds == float("inf") else seconds)
-            return True
-        return False
+                self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def interrupt(self) -> None:
         """Let Pulumi finish its current operations, and start no others."""
@@ -220,12 +212,13 @@ class PulumiEngine:
             BackendError: the component refused for another reason; likewise.
             CommandError: Pulumi failed.
         """
-        if self._code and self._call.file(REFUSAL).exists():
+        if not self._code:
+            return
+        if self._call.file(REFUSAL).exists():
             refusal: list[str] = json.loads(self._call.file(REFUSAL).read_text())
             raise SpecError(*refusal) if len(refusal) > 1 else BackendError(*refusal)
-        if self._code:
-            lines = self._call.file(LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-            raise CommandError(what, self._code, [line for line in lines if line.strip()])
+        lines = self._call.file(LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+        raise CommandError(what, self._code, [line for line in lines if line.strip()])
 
 
 def _stored(*names: str) -> Path:
