@@ -20,11 +20,11 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2878,
     "tfdeploy/backends/ec2": 6643,
     "tfdeploy/report": 4201,
-    "tfdeploy/cli": 6346,
-    "tests": 74084,
+    "tfdeploy/cli": 6324,
+    "tests": 74065,
     "bench": 3498,
     "docs": 4515,
-    "design": 1906,
+    "design": 1901,
     "tools": 12833,
     "programs": 25894,
     "images": 450,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48059, 322
+PACKAGE_LINES, PACKAGE_MODULES = 48037, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
