@@ -43,13 +43,20 @@ def refuse_few_addresses(spec: ClusterSpec, plan: Plan, prefix: int = DEFAULT_PR
     raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
 
 
-def refuse_overlap(spec: ClusterSpec, taken: Sequence[str]) -> None:
-    """The argument must name no addresses of another overlay network.
+def refuse_overlap(cluster: ClusterRef, spec: ClusterSpec, networks: Sequence[Mapping[str, Any]]) -> None:
+    """The argument must name no addresses of another overlay network. The cluster keeps the newest of its own, if that has the same
+    addresses and encryption. The state of a stack that adopts the cluster does not have it, so that the update creates another one.
 
     Raises:
         SpecError: otherwise.
     """
     subnet = spec.container.subnet
+    own = [network for network in networks if (network.get("Labels") or {}).get(ID_LABEL) == cluster["id"]]
+    kept = max(own, key=lambda network: str(network.get("Created", "")), default={})
+    is_encrypted = "encrypted" in (kept.get("Options") or {})
+    if spec.adopt or subnet not in _subnets(kept) or is_encrypted != spec.docker.encrypted:
+        kept = {}
+    taken = [other for network in networks if network is not kept for other in _subnets(network)]
     overlapping = [other for other in taken if subnet and IPv4Network(subnet).overlaps(IPv4Network(other))]
     if overlapping:
         wrong = f"{subnet} overlaps {', '.join(overlapping)}, which another overlay network has"
@@ -57,25 +64,11 @@ def refuse_overlap(spec: ClusterSpec, taken: Sequence[str]) -> None:
         raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
 
 
-def taken_subnets(cluster: ClusterRef, spec: ClusterSpec, networks: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The subnets of all overlay networks but the one that the cluster keeps. Its other networks exist until their last container has
-    ended. The state of a stack that adopts the cluster does not have its network, so that the update creates another one.
-    """
-    own = [network for network in networks if (network.get("Labels") or {}).get(ID_LABEL) == cluster["id"]]
-    newest = max(own, key=lambda network: str(network.get("Created", "")), default=None)
-    kept = None
-    if newest is not None and not spec.adopt:
-        is_encrypted = "encrypted" in (newest.get("Options") or {})
-        if spec.container.subnet in subnets(newest) and is_encrypted == spec.docker.encrypted:
-            kept = newest
-    return tuple(subnet for network in networks if network is not kept for subnet in subnets(network))
-
-
 def _size(subnet: str, prefix: int) -> int:
     return IPv4Network(subnet).num_addresses if subnet else 1 << (32 - prefix)
 
 
-def subnets(network: Mapping[str, Any]) -> list[str]:
+def _subnets(network: Mapping[str, Any]) -> list[str]:
     """The IPv4 subnets of a network in the form of the Engine API."""
     pools = (network.get("IPAM") or {}).get("Config") or []
     return [pool["Subnet"] for pool in pools if "." in pool.get("Subnet", "")]

@@ -20,7 +20,7 @@ from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered, shown_li
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import containers, validate
-from .addresses import DEFAULT_PREFIX, refuse_few_addresses, refuse_overlap, taken_subnets
+from .addresses import DEFAULT_PREFIX, refuse_few_addresses, refuse_overlap
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_address
 from .labels import MACHINE_LABEL, TRAIN_VOLUME, Services, volume_name
@@ -42,9 +42,6 @@ class DockerInventory(Inventory):
 
     services: Services
     placement: containers.ControllerPlacement
-    subnet_prefix: int
-    """The size of the overlay networks that Docker chooses."""
-    taken_subnets: tuple[str, ...]
     volume_sizes: Mapping[str, int]
     """Bytes by name, of the volumes on the manager, as far as they are known."""
 
@@ -78,10 +75,6 @@ class DockerPlanner:
             place=engine.place(),
             services=services,
             placement=containers.controller_placement(engine, cluster, spec),
-            subnet_prefix=(engine.swarm_info().get("Cluster") or {}).get("SubnetSize") or DEFAULT_PREFIX,
-            taken_subnets=taken_subnets(
-                cluster, spec, engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
-            ),
             volume_sizes=dict(sizes),
         )
 
@@ -90,8 +83,10 @@ class DockerPlanner:
     ) -> Sequence[str]:
         """Refuse what cannot work on this Swarm; the warnings."""
         swarm = Swarm(Engine(cluster["home"]), cluster)
-        refuse_few_addresses(spec, plan, inventory.subnet_prefix)
-        refuse_overlap(spec, inventory.taken_subnets)
+        prefix = (swarm.engine.swarm_info().get("Cluster") or {}).get("SubnetSize") or DEFAULT_PREFIX
+        refuse_few_addresses(spec, plan, prefix)
+        networks = swarm.engine.call(lambda api: api.networks(filters={"driver": OVERLAY}))
+        refuse_overlap(cluster, spec, networks)
         return validate.refuse(swarm, spec, plan, code_files, inventory.task_machines)
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: DockerInventory) -> Rendered:

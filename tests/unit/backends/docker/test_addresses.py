@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cases import inventory, spec
 from tests.unit.props import cluster
-from tfdeploy.backends.docker.addresses import refuse_few_addresses, refuse_overlap, taken_subnets
+from tfdeploy.backends.docker.addresses import refuse_few_addresses, refuse_overlap
 from tfdeploy.backends.docker.labels import cluster_labels
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan, make_plan
@@ -94,9 +94,8 @@ def test_addresses_of_another_network_are_refused(
     arguments: dict[str, Any], networks: list[dict[str, Any]], refused: bool
 ) -> None:
     asked = spec(workers=1, container={"subnet": "10.20.0.0/24"}, backend="docker", **arguments)
-    taken = taken_subnets(cluster(), asked, networks)
     if not refused:
-        refuse_overlap(asked, taken)
+        refuse_overlap(cluster(), asked, networks)
         return
     with pytest.raises(SpecError, match=r"10\.20\.0\.0/24 overlaps .*, which another overlay network has"):
-        refuse_overlap(asked, taken)
+        refuse_overlap(cluster(), asked, networks)
