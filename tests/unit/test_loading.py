@@ -105,6 +105,7 @@ LOADED = [
         ),
         73,
     ),
+    ("import tfdeploy.backends.kubernetes.backend", ("pulumi", "tfdeploy.plan", "tfdeploy.spec.jobs"), 90),
     ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
     (COMPLETION, (*SLOW, "subprocess", "tfdeploy.registry"), 9),
 ]
@@ -114,7 +115,7 @@ LOADED = [
 @pytest.mark.parametrize(
     ("program", "without", "most"),
     LOADED,
-    ids=["help", "without options", "a command", "status, logs and ls", "runs", "completion"],
+    ids=["help", "without options", "a command", "status, logs and ls", "kubernetes", "runs", "completion"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
     modules = loaded(program)

@@ -12,7 +12,6 @@ from ..agent.model.run_state import FINAL, RUNNING, UNKNOWN, RunState, TaskState
 from ..agent.record.record import ViewRequest
 from ..agent.wire.rpc import CallError, Client
 from ..errors import BackendError, SpecError, Unreachable
-from ..spec.jobs import job_rank
 from . import controller_calls, lost_record
 from .base import (
     CONTROLLER,
@@ -165,6 +164,8 @@ class ContainerRunner(Generic[Definition]):
             wait_for_finish(run, hostname, controller.current_run)
             objects.apply(desired)
         else:
+            from ..spec.jobs import job_rank  # whoever only observes a cluster needs no spec
+
             needs_program = run is None or props["run"] in (run.spec.id, run.spec.content_id)
             replace = partial(replace_task, objects, desired, former(), hostname, controller.current_run, needs_program)
             turns = self._turns.setdefault(f"{cluster['home']} {cluster['id']}", Turns())

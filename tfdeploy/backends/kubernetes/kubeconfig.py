@@ -19,7 +19,6 @@ from kubernetes.config import ConfigException, incluster_config, kube_config
 from ...agent.system.files import write_whole
 from ...errors import SpecError, nearest
 from ...paths import make_private, state_folder
-from ...spec.kubernetes import is_content
 
 _WHERE = "kubernetes.context"
 _DEFAULT_NAMESPACE = "default"
@@ -162,6 +161,11 @@ def _memory_file(content: bytes) -> str:
     descriptor = os.memfd_create("tfdeploy")
     os.write(descriptor, content)
     return f"/proc/self/fd/{descriptor}"
+
+
+def is_content(source: str) -> bool:
+    """Whether this is a kubeconfig, and not the path of one."""
+    return "\n" in source or source.lstrip().startswith("{")
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ server, so that two programs of one task never run (kubernetes#115844). The laun
 the back-off of the kubelet is for a launcher that fails.
 """
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from ...agent.model.json_data import JsonData
 from ...agent.model.settings import Limits
 from ...units import text_of_size
-from ..base import CONTROLLER, RunProps, TaskProps, launcher_settings, limits_of, shown_limits
+from ..base import CONTROLLER, ClusterRef, RunProps, TaskProps, launcher_settings, limits_of, shown_limits
 from ..container_layout import (
     CONTROLLER_PORT,
     RECORD_FOLDER,
@@ -201,6 +202,12 @@ def controller_set(props: RunProps) -> dict[str, Any]:
             "template": template,
         },
     }
+
+
+def secret(cluster: ClusterRef, suffix: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """A Secret."""
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(cluster, suffix), "type": "Opaque", "data": data}
 
 
 def pod_of(owner: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import parse_home, store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
+from .pods import secret
 
 Props = dict[str, Any]
 
@@ -59,12 +60,6 @@ def shared_objects(cluster: ClusterRef, token: str) -> list[dict[str, Any]]:
         },
         secret(cluster, TOKEN, {"token": token}),
     ]
-
-
-def secret(cluster: ClusterRef, suffix: str, values: Mapping[str, str]) -> dict[str, Any]:
-    """A Secret."""
-    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(cluster, suffix), "type": "Opaque", "data": data}
 
 
 def _agent(cluster: ClusterRef) -> dict[str, Any]:

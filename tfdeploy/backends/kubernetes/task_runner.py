@@ -14,8 +14,7 @@ from . import cleanup
 from .api import FORBIDDEN, NOT_FOUND, ApiError
 from .cluster_objects import ClusterObjects, is_same, objects_of
 from .controller_client import PodController
-from .pods import controller_set, stop_seconds, task_job
-from .resources import secret
+from .pods import controller_set, secret, stop_seconds, task_job
 from .states import LOST_REMEDY, is_node_silent
 
 _UNKNOWN = "Unknown"
