@@ -10,6 +10,9 @@ SECRETS_FOLDER = "/run/tfdeploy/secrets"
 RECORD_FOLDER = "/tfdeploy/record"
 """Where the controller's volume is mounted."""
 
+TRAIN_FOLDER = "/tfdeploy/train"
+"""Where checkpoints are, if the user sets no `train_dir`."""
+
 TASK_FOLDER = "/tmp/tfdeploy"
 """Where a launcher stores its task's files."""
 

@@ -38,9 +38,6 @@ RUN python3 -m pip --version || {{ echo {no_pip}; exit 1; }} && \\
 """
 _NO_PIP = "tfdeploy: requirements: the image {base} has no pip for python3. Use an image that has it, or install the packages in yours."
 
-TRAIN_FOLDER = "/tfdeploy/train"
-"""Where the cluster's volume for checkpoints is mounted."""
-
 OVERLAY_CONTROLLER = f"{CONTROLLER}:{CONTROLLER_PORT}"
 """The controller's address on the overlay network."""
 

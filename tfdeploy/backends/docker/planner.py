@@ -17,6 +17,7 @@ from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered, shown_limits
+from ..container_layout import TRAIN_FOLDER
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import containers, validate
@@ -65,7 +66,7 @@ class DockerPlanner:
         services = Swarm(engine, cluster).services()
         return DockerInventory(
             machines=machines,
-            train_dir=folders[0] or containers.TRAIN_FOLDER,
+            train_dir=folders[0] or TRAIN_FOLDER,
             data_dir=folders[1],
             entry_point=entry_point,
             image=named_image_content(spec),

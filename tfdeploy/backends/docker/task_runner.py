@@ -8,9 +8,9 @@ from ...agent.model.run_state import UNREACHABLE, RunState
 from ...agent.wire.rpc import task_token
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, ObservedMachines, Retain, RunProps, TaskOutputs, TaskProps
+from ..container_layout import TRAIN_FOLDER
 from ..container_runner import ContainerRunner
 from . import cleanup
-from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL

@@ -20,6 +20,7 @@ from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ...spec.jobs import JobSpec
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
+from ..container_layout import TRAIN_FOLDER
 from ..docker import containers
 from ..docker.labels import Services
 from ..docker.planner import current_run, render_containers, service_changes, task_machines
@@ -177,7 +178,7 @@ def _folder(cluster: ClusterRef, spec: ClusterSpec, key: str) -> str:
     if folder or key != "train_dir":
         validate.refuse_folder(spec, key, folder)
         return folder
-    return f"{SHARED}/{machines.shared_folder(cluster, spec)}" if spec.ec2.efs else containers.TRAIN_FOLDER
+    return f"{SHARED}/{machines.shared_folder(cluster, spec)}" if spec.ec2.efs else TRAIN_FOLDER
 
 
 def _containers(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> dict[str, ContainerSettings]:

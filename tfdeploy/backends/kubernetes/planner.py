@@ -15,6 +15,7 @@ from ...spec.cluster import ClusterSpec
 from ...spec.jobs import JobSpec
 from ...spec.unknown_values import is_known
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered, RunProps, TaskProps
+from ..container_layout import TRAIN_FOLDER
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import validate
@@ -24,7 +25,7 @@ from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
 from .labels import AGENT, ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
-from .pods import TRAIN_FOLDER, PodSettings, controller_set, covers, is_folder, mounts, pod_of, shown_settings, task_job
+from .pods import PodSettings, controller_set, covers, is_folder, mounts, pod_of, shown_settings, task_job
 
 if TYPE_CHECKING:
     import pulumi

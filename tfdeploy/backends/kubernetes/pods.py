@@ -45,7 +45,6 @@ if TYPE_CHECKING:  # whoever only observes a cluster needs no plan
 
 AGENT_FOLDER, TOKEN_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token"
 AGENT_FILE, TOKEN_FILE = f"{AGENT_FOLDER}/agent.pyz", f"{TOKEN_FOLDER}/token"
-TRAIN_FOLDER = "/tfdeploy/train"
 _REMEDY = "Use CLAIM:/FOLDER[:ro] for a PersistentVolumeClaim of the namespace, or /FOLDER:/FOLDER[:ro] for a folder of the nodes."
 AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
 CONTAINER = "tensorflow"

@@ -13,9 +13,10 @@ from docker.errors import APIError
 from tests.unit.cases import inventory, spec
 from tests.unit.props import cluster, dependencies, run_props
 from tfdeploy.backends.base import CONTROLLER, ClusterRef
+from tfdeploy.backends.container_layout import TRAIN_FOLDER
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.cleanup import remove_all
-from tfdeploy.backends.docker.containers import TRAIN_FOLDER, ControllerPlacement, containers
+from tfdeploy.backends.docker.containers import ControllerPlacement, containers
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import (
     RECORD_VOLUME,
