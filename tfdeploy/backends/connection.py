@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from ..errors import Unreachable
+
 _FILE_CHUNK_BYTES = 1 << 20
 
 
@@ -34,33 +36,42 @@ Connect = Callable[[], Connection]
 
 
 class SocketConnection:
-    """A connection over a socket; without one, `why` returns the reason."""
+    """A connection over a socket."""
 
-    def __init__(self, near: socket.socket | None, reason: str = "", chunk_bytes: int = 1 << 16) -> None:
-        self._socket, self._reason, self._chunk_bytes = near, reason, chunk_bytes
+    def __init__(self, near: socket.socket, chunk_bytes: int = 1 << 16) -> None:
+        self._socket, self._chunk_bytes = near, chunk_bytes
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
-        if self._socket is not None:
-            self._socket.sendall(data)
+        self._socket.sendall(data)
 
     def end(self) -> None:
         """Close this side's direction."""
-        if self._socket is not None:
-            self._socket.shutdown(socket.SHUT_WR)
+        self._socket.shutdown(socket.SHUT_WR)
 
     def receive(self) -> bytes:
         """The next bytes; none at the end."""
-        return self._socket.recv(self._chunk_bytes) if self._socket is not None else b""
+        return self._socket.recv(self._chunk_bytes)
 
     def why(self) -> str:
-        """Why there was no connection."""
-        return self._reason
+        """Nothing: there is a connection."""
+        return ""
 
     def close(self) -> None:
         """Close it."""
-        if self._socket is not None:
-            self._socket.close()
+        self._socket.close()
+
+
+def direct(host: str, port: int) -> SocketConnection:
+    """A connection to an address that this computer reaches itself.
+
+    Raises:
+        Unreachable: nothing listens there.
+    """
+    try:
+        return SocketConnection(socket.create_connection((host, port)))
+    except OSError as error:
+        raise Unreachable(f"{host}:{port}: {error.strerror or error}") from None
 
 
 class LocalFiles(SocketConnection):

@@ -10,11 +10,8 @@ SECRETS_FOLDER = "/run/tfdeploy/secrets"
 RECORD_FOLDER = "/tfdeploy/record"
 """Where the controller's volume is mounted."""
 
-TRAIN_FOLDER = "/tfdeploy/train"
-"""Where checkpoints are, if the user sets no `train_dir`."""
-
-TASK_FOLDER = "/tmp/tfdeploy"
-"""Where a launcher stores its task's files."""
+TASK_FOLDER, TRAIN_FOLDER = "/tmp/tfdeploy", "/tfdeploy/train"
+"""Where a launcher stores its task's files; where checkpoints are, if the user sets no `train_dir`."""
 
 RESERVED_FOLDERS = ("/run/tfdeploy", TASK_FOLDER, RECORD_FOLDER)
 

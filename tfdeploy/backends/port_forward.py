@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import BackendError
-from .connection import Connect, Connection, SocketConnection
+from .connection import Connect, Connection
 
 LOOPBACK = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
@@ -22,17 +22,6 @@ _BACKLOG = 128
 _CONNECTION_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _KERNEL_LOOPBACK = f"{int.from_bytes(socket.inet_aton(LOOPBACK), sys.byteorder):08X}"
 _ROOT = 0
-
-
-class Direct(SocketConnection):
-    """A connection to an address that this computer reaches itself."""
-
-    def __init__(self, host: str, port: int) -> None:
-        """Connect; if that fails, `why` returns the reason."""
-        try:
-            super().__init__(socket.create_connection((host, port)))
-        except OSError as error:
-            super().__init__(None, f"{host}:{port}: {error.strerror or error}")
 
 
 class Forward:

@@ -15,8 +15,9 @@ import pytest
 
 from tests.verbs import talk
 from tests.waiting import until
+from tfdeploy.backends.connection import direct
 from tfdeploy.backends.docker.engine.connection import TlsConnection, tls_context
-from tfdeploy.backends.port_forward import Direct, Forward
+from tfdeploy.backends.port_forward import Forward
 from tfdeploy.errors import BackendError
 
 DATA = bytes(range(256)) * 4096
@@ -57,7 +58,7 @@ def test_another_users_program_is_refused(echo: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can run a command as another user")
     problems: list[str] = []
-    forward = Forward(partial(Direct, "127.0.0.1", echo), 0, problems.append)
+    forward = Forward(partial(direct, "127.0.0.1", echo), 0, problems.append)
     speak = f"exec 3<>/dev/tcp/127.0.0.1/{forward.port}; echo hello >&3; cat <&3"
     for user, heard in ((None, b"hello"), (41001, b"")):
         command = ["timeout", "5", "bash", "-c", speak if user else speak.replace("cat", "head -c 5")]
@@ -68,7 +69,7 @@ def test_another_users_program_is_refused(echo: int) -> None:
 
 
 def test_bytes_go_both_ways_and_each_half_ends_alone(echo: int) -> None:
-    forward = Forward(partial(Direct, "127.0.0.1", echo), 0, pytest.fail)
+    forward = Forward(partial(direct, "127.0.0.1", echo), 0, pytest.fail)
     port = forward.port
     with ThreadPoolExecutor(3) as executor:
         found = list(executor.map(talk, [f"127.0.0.1:{port}"] * 3, [DATA, DATA[1:], b""]))
@@ -82,7 +83,7 @@ def test_who_does_not_listen_is_named(echo: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = free.getsockname()[1]
     told: list[str] = []
-    forward = Forward(partial(Direct, "127.0.0.1", nobody), 0, told.append)
+    forward = Forward(partial(direct, "127.0.0.1", nobody), 0, told.append)
     assert talk(f"127.0.0.1:{forward.port}", b"") == b""
     until(lambda: told, "a complaint")
     assert told == [f"127.0.0.1:{nobody}: Connection refused"]
@@ -90,7 +91,7 @@ def test_who_does_not_listen_is_named(echo: int) -> None:
     with pytest.raises(
         BackendError, match=rf"port {echo} of this computer is not available \(Address already in use\)"
     ):
-        Forward(partial(Direct, "127.0.0.1", nobody), echo, told.append)
+        Forward(partial(direct, "127.0.0.1", nobody), echo, told.append)
 
 
 @pytest.fixture

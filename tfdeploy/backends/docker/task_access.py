@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +11,7 @@ from ...errors import BackendError, NotFound, Unreachable
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
+from ..parallel_calls import for_all
 from ..task_access import require_task
 from . import cleanup
 from .engine.engine import Engine, engine_errors
@@ -190,6 +190,5 @@ def measure(containers: Mapping[str, str], engine_of: Callable[[str], Engine]) -
             return None
         return usage_of(stats)
 
-    with ThreadPoolExecutor(_PARALLEL_CALLS) as executor:
-        usages = zip(containers, executor.map(measured, containers), strict=True)
-        return {hostname: usage for hostname, usage in usages if usage is not None}
+    usages = zip(containers, for_all([*containers], measured, _PARALLEL_CALLS), strict=True)
+    return {hostname: usage for hostname, usage in usages if usage is not None}

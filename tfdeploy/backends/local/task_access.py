@@ -20,9 +20,8 @@ from ...agent.system.parent_death import NOT_FOUND
 from ...agent.wire.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
-from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
-from ..connection import Connection, LocalFiles
-from ..port_forward import Direct
+from ..base import CONTROLLER, ClusterRef, Route, TaskAccess, TaskUsage
+from ..connection import Connection, LocalFiles, direct
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
 from .paths import Places
 from .supervisor import Supervisor
@@ -38,7 +37,7 @@ _INTERVAL_SECONDS = 0.5
 """The processors' use is measured over this time."""
 
 
-class LocalAccess:
+class LocalAccess(TaskAccess):
     """Processes of this computer."""
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
@@ -70,9 +69,6 @@ class LocalAccess:
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """Refused: there is one machine."""
         raise BackendError("all tasks run on this computer. `tfdeploy restart --lost` restores those that are lost.")
-
-    def confirm_lost(self, cluster: ClusterRef, machine: str) -> None:
-        """Nothing."""
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's socket."""
@@ -112,7 +108,7 @@ class LocalAccess:
         """A plain connection."""
         host, own_port = address_of(_current_run(cluster), cluster, hostname)
         port = port or own_port
-        return Route(host, port, partial(Direct, host, port), direct=True)
+        return Route(host, port, partial(direct, host, port), direct=True)
 
     def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> Connection:
         """From this computer."""

@@ -15,7 +15,7 @@ from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
 from tfdeploy.backends.kubernetes.controller_client import PodController
 from tfdeploy.backends.kubernetes.drift import repair
 from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
-from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
+from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, secret, task_job
 from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy
@@ -260,8 +260,8 @@ def test_tasks_are_started_whose_launcher_has_ended(server: StoredApi, monkeypat
 def test_a_secret_with_other_content_is_no_pod(server: StoredApi) -> None:
     made()
     name = object_name(CLUSTER, "token")
-    assert OBJECTS.create({**resources.secret(CLUSTER, "token", {"token": "b"})}) is False
-    OBJECTS.apply(resources.secret(CLUSTER, "token", {"token": "b"}))
+    assert OBJECTS.create({**secret(CLUSTER, "token", {"token": "b"})}) is False
+    OBJECTS.apply(secret(CLUSTER, "token", {"token": "b"}))
     assert server.item("Secret", name)["data"] == {"token": "Yg=="}
 
 
