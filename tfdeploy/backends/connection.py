@@ -63,11 +63,7 @@ class SocketConnection:
 
 
 def direct(host: str, port: int) -> SocketConnection:
-    """A connection to an address that this computer reaches itself.
-
-    Raises:
-        Unreachable: nothing listens there.
-    """
+    """A connection to an address that this computer reaches itself; raises Unreachable where nothing listens there."""
     try:
         return SocketConnection(socket.create_connection((host, port)))
     except OSError as error:
