@@ -20,7 +20,7 @@ def test_an_update_says_why_the_controller_has_no_pod_and_the_next_one_goes_on(
     try:
         preview = " ".join(project.call("preview", "--stack", project.stack).output.split())
         assert "Kubernetes would not create the pod of worker-0 now" in preview
-        assert "maximum memory usage per Container is 1Gi, but limit is 2Gi" in preview
+        assert "maximum memory usage per Container is 1Gi" in preview
         words = " ".join(project.up(fails=True).output.split())
         assert "the controller of test did not start: FailedCreate: " in words
         assert "exceeded quota: few" in words
