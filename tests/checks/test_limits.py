@@ -14,14 +14,14 @@ LIMITS = {
     "tfdeploy/spec": 2171,
     "tfdeploy/plan": 1802,
     "tfdeploy/agent": 11367,
-    "tfdeploy/backends": 3434,
-    "tfdeploy/backends/local": 1724,
-    "tfdeploy/backends/docker": 3902,
-    "tfdeploy/backends/kubernetes": 2878,
-    "tfdeploy/backends/ec2": 6643,
+    "tfdeploy/backends": 3431,
+    "tfdeploy/backends/local": 1720,
+    "tfdeploy/backends/docker": 3871,
+    "tfdeploy/backends/kubernetes": 2855,
+    "tfdeploy/backends/ec2": 6644,
     "tfdeploy/report": 4201,
     "tfdeploy/cli": 6324,
-    "tests": 74065,
+    "tests": 74062,
     "bench": 3498,
     "docs": 4515,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 48037, 322
+PACKAGE_LINES, PACKAGE_MODULES = 47977, 322
 
 DENSITY = {
     "mean length of a function": 8.6,
