@@ -85,7 +85,7 @@ def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
     except Exception as error:
         if os.environ.get("TFDEPLOY_DEBUG"):
             raise
-        from .common import print_message
+        from .output import print_message
 
         code, message = _ending(error)
         print_message(f"{name}: {message}")

@@ -1,4 +1,5 @@
-"""How log lines and tables are written: to a terminal with colours and in its width, to a pipe or file unchanged, or as JSON."""
+"""How results, messages, tables and log lines are written: to a terminal with colours and in its width, to a pipe or file unchanged, or
+as JSON; and how the user is asked."""
 
 import datetime
 import json
@@ -8,17 +9,113 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ..agent.record.terminal_text import RESET, safe
-from ..errors import BackendError
-from ..report.tables import text_table
-from .common import columns, has_colours, print_styled
-from .snapshot import LogLine
+from ..errors import BackendError, SpecError, UsageError
+from ..units import DURATION_FORM, seconds, wrapped
+from .command_table import FAILED
+
+if TYPE_CHECKING:
+    from .snapshot import LogLine
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 
-Writer = Callable[[Iterable[LogLine]], None]
+Writer = Callable[[Iterable["LogLine"]], None]
+
+
+def print_result(text: str = "") -> None:
+    """Print what the user asked for, on stdout."""
+    print(_safe_for(sys.stdout, text), flush=True)
+
+
+def print_styled(text: str) -> None:
+    """Print a result that has our own colours, on stdout."""
+    print("\n".join(map(safe, text.split("\n"))) if sys.stdout.isatty() else text, flush=True)
+
+
+def has_colours() -> bool:
+    """Whether results have colours: in a terminal, unless NO_COLOR is set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_message(text: str) -> None:
+    """Print progress, a question or an error, on stderr."""
+    print(_fitted(sys.stderr, _safe_for(sys.stderr, text)), file=sys.stderr, flush=True)
+
+
+def print_prose(text: str) -> None:
+    """Print sentences that the user asked for, on stdout. In a terminal no word of them is broken."""
+    print(_fitted(sys.stdout, _safe_for(sys.stdout, text)), flush=True)
+
+
+def _fitted(out: TextIO, text: str) -> str:
+    return "\n".join(wrapped(text, columns(out)))
+
+
+def columns(out: TextIO) -> int:
+    """The width of the terminal that `out` is; 0 if it is none."""
+    if not out.isatty():
+        return 0
+    import shutil  # takes long to load
+
+    return shutil.get_terminal_size().columns
+
+
+def print_json(document: Any) -> None:
+    """Print a result as JSON."""
+    print_result(json.dumps(document, indent=2, default=str))
+
+
+def print_answer(as_json: bool, document: Any, sentences: str) -> None:
+    """Print what a command has done or found: as JSON, or in sentences."""
+    if as_json:
+        print_json(document)
+    else:
+        print_prose(sentences)
+
+
+def _safe_for(out: TextIO, text: str) -> str:
+    """The text without escape sequences if it is for a terminal: it may contain what programs and engines printed."""
+    return "\n".join(safe(line, False) for line in text.split("\n")) if out.isatty() else text
+
+
+def screen_width(wide: bool = False) -> int:
+    """The terminal's width in columns; 0 for no limit: without a terminal, or if the user wants all columns."""
+    return 0 if wide else columns(sys.stdout)
+
+
+def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide: bool) -> None:
+    """Print a table in the width of the terminal, or with all columns in full."""
+    from ..report.tables import text_table  # takes long to load
+
+    print_styled(text_table(rows, columns, screen_width(wide), has_colours()))
+
+
+def parse_timeout(text: str) -> float:
+    """The duration in seconds; infinity if the option is not used."""
+    if not text:
+        return float("inf")
+    try:
+        return seconds(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a valid duration. Use {DURATION_FORM}.") from None
+
+
+def ask_to_confirm(yes: bool, question: str) -> None:
+    """Return if the user confirms, by `--yes` or at the terminal; otherwise exit.
+
+    Raises:
+        SpecError: there is no terminal to ask on.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue.")
+    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print_message("Aborted.")
+        sys.exit(FAILED)
 
 
 def prefix(hostname: str, at: float = 0.0) -> str:
@@ -57,12 +154,12 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _bytes_writer(file: BinaryIO, prefixed: bool, timestamps: bool) -> Writer:
-    def begin(line: LogLine) -> str:
+    def begin(line: "LogLine") -> str:
         if prefixed:
             return prefix(line.hostname, line.at if timestamps else 0.0)
         return f"{timestamp(line.at)} " if timestamps else ""
 
-    def write(lines: Iterable[LogLine]) -> None:
+    def write(lines: Iterable["LogLine"]) -> None:
         file.writelines(begin(line).encode() + line.content + b"\n" for line in lines)
         file.flush()
 
@@ -73,7 +170,7 @@ def _terminal_writer(hostnames: Sequence[str], timestamps: bool) -> Writer:
     colours = {hostname: index for index, hostname in enumerate(hostnames)}
     has_colours = "NO_COLOR" not in os.environ
 
-    def write(lines: Iterable[LogLine]) -> None:
+    def write(lines: Iterable["LogLine"]) -> None:
         for line in lines:
             text = prefix(line.hostname, line.at if timestamps else 0.0)
             if has_colours:
@@ -85,13 +182,13 @@ def _terminal_writer(hostnames: Sequence[str], timestamps: bool) -> Writer:
     return write
 
 
-def _write_json_lines(lines: Iterable[LogLine]) -> None:
+def _write_json_lines(lines: Iterable["LogLine"]) -> None:
     for line in lines:
         print(json.dumps(_to_dict(line)))
     sys.stdout.flush()
 
 
-def _write_json_list(lines: Iterable[LogLine]) -> None:
+def _write_json_list(lines: Iterable["LogLine"]) -> None:
     separator = "[\n"
     for line in lines:
         sys.stdout.write(separator + json.dumps(_to_dict(line)))
@@ -99,7 +196,7 @@ def _write_json_list(lines: Iterable[LogLine]) -> None:
     print("[]" if separator == "[\n" else "\n]", flush=True)
 
 
-def _to_dict(line: LogLine) -> dict[str, object]:
+def _to_dict(line: "LogLine") -> dict[str, object]:
     text = line.content.decode("utf-8", "replace")
     return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
 
@@ -114,13 +211,3 @@ def sleep_while_read(duration: float) -> None:
     poll.register(sys.stdout, 0)
     if any(event & select.POLLERR for _, event in poll.poll(duration * 1000)):
         raise BrokenPipeError
-
-
-def screen_width(wide: bool = False) -> int:
-    """The terminal's width in columns; 0 for no limit: without a terminal, or if the user wants all columns."""
-    return 0 if wide else columns(sys.stdout)
-
-
-def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide: bool) -> None:
-    """Print a table in the width of the terminal, or with all columns in full."""
-    print_styled(text_table(rows, columns, screen_width(wide), has_colours()))

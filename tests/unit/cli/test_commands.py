@@ -19,7 +19,7 @@ from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
-from tfdeploy.cli import common, snapshot
+from tfdeploy.cli import output, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.completion import candidates
 from tfdeploy.errors import BackendError, NotFound, UsageError
@@ -185,7 +185,7 @@ class Screen(io.StringIO):
 def test_what_engines_and_programs_say_cannot_move_the_terminal(
     terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, prints in (("stdout", common.print_result), ("stderr", common.print_message)):
+    for name, prints in (("stdout", output.print_result), ("stderr", output.print_message)):
         screen = Screen(terminal)
         monkeypatch.setattr(sys, name, screen)
         prints("a \x1b[2Jtable\n  of lines")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent.record.terminal_text import safe
-from tfdeploy.cli.common import has_colours
-from tfdeploy.cli.output import prefix
+from tfdeploy.cli.output import has_colours, prefix
 from tfdeploy.outputs import MachineRow, TaskRow
 from tfdeploy.report import tables
 from tfdeploy.report.tables import ago, screen_text, status_text, text_table, wide_text

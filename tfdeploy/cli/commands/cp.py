@@ -8,10 +8,10 @@ from ...agent.record.terminal_text import shown_text
 from ...errors import SpecError
 from ...units import counted, text_of_size
 from ..command_table import FAILED
-from ..common import print_json, print_message, print_result
 from ..copy.destination import STDOUT, find_destination, refuse_in_source
 from ..copy.source import OpenSource, open_source, parse_source
 from ..copy.transfer import CopyResult, copy, copy_to_stdout
+from ..output import print_json, print_message, print_result
 from ..parser import Parser
 from ..select import ClusterQuery
 

@@ -10,7 +10,7 @@ from ...errors import NotFound
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
-from ..common import print_json, print_result
+from ..output import print_json, print_result
 from ..parser import Parser
 from ..select import ClusterQuery, find_run_id, select_cluster
 from .report import ALL_PAGE_LINES, PAGE_LINES, write_page

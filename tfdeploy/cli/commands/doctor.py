@@ -20,8 +20,7 @@ from ...registry import versions
 from ...spec.backends import BACKENDS, DEFAULT_BACKEND
 from ...units import text_of_size, wrapped
 from ..command_table import FAILED
-from ..common import print_json, print_result
-from ..output import screen_width
+from ..output import print_json, print_result, screen_width
 from ..pulumi import places, pulumi, secrets_provider, settings
 from ..select import ClusterQuery, current_stack, find_project
 

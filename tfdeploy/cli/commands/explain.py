@@ -13,7 +13,7 @@ from ...report.events import stopped_steps
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
 from ..command_table import FAILED
-from ..common import print_json, print_prose
+from ..output import print_json, print_prose
 from ..parser import Parser
 from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster

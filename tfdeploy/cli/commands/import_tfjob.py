@@ -12,7 +12,7 @@ import yaml
 from ...errors import SpecError, file_error
 from ...spec.cluster import cluster_spec
 from ...units import counted
-from ..common import print_message, print_result
+from ..output import print_message, print_result
 from ..parser import Parser
 from ..tfjob.conversion import API_VERSION, KIND, Conversion, convert, program
 

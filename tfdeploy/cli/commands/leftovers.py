@@ -21,7 +21,6 @@ from ...report.tables import ago
 from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
 from ..command_table import FAILED
-from ..common import ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..leftover_owner import (
     BUSY,
     IN_STACK,
@@ -36,7 +35,7 @@ from ..leftover_owner import (
     ownership,
     reason_not_to_delete,
 )
-from ..output import print_table
+from ..output import ask_to_confirm, print_json, print_message, print_prose, print_result, print_table
 from ..pulumi import NO_STACK, is_locked, places, pulumi, settings
 from ..run.session import remove_cluster
 from ..run.stack import PROJECT, Call, stored_call

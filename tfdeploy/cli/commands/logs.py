@@ -18,8 +18,7 @@ from ...errors import NotFound, UsageError
 from ...registry import Entry
 from ...report.program_problems import is_noise
 from ...units import DURATION_FORM, seconds
-from ..common import print_message
-from ..output import Writer, line_writer, sleep_while_read
+from ..output import Writer, line_writer, print_message, sleep_while_read
 from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot

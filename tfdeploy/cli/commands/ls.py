@@ -16,8 +16,7 @@ from ...outputs import CostSummary
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import dollars, moment
-from ..common import print_json, print_message, print_result
-from ..output import print_table
+from ..output import print_json, print_message, print_result, print_table
 from ..parser import Parser, add_yes
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot

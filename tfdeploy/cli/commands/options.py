@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import NotFound
 from ...units import wrapped
-from ..common import print_json, print_result
-from ..output import screen_width
+from ..output import print_json, print_result, screen_width
 from ..parser import Parser
 from ..select import ClusterQuery
 

@@ -11,7 +11,7 @@ from ...backends.base import Route
 from ...backends.port_forward import LOOPBACK, Forward
 from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry
-from ..common import print_json, print_message, print_result
+from ..output import print_json, print_message, print_result
 from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import BackendError
 from ...registry import Entry
 from ...report.run_history import run_facts
-from ..common import print_answer, print_message
+from ..output import print_answer, print_message
 from ..parser import Parser, whole_number
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot

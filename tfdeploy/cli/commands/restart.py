@@ -7,7 +7,7 @@ from ...backends.backend import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
-from ..common import ask_to_confirm, print_answer, print_message, print_result
+from ..output import ask_to_confirm, print_answer, print_message, print_result
 from ..parser import Parser, add_yes
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..restore_plan import RestorePlan, restore_plan

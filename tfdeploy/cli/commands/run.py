@@ -17,8 +17,7 @@ from ...errors import BundleError, EmptyBundle, SpecError, UsageError
 from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
 from ..command_table import FAILED
-from ..common import parse_timeout, print_json, print_message
-from ..output import prefix
+from ..output import parse_timeout, prefix, print_json, print_message
 from ..parser import Parser, whole_number, without_separator
 from ..run.arguments import RunRequest, Share, arguments, settings
 from ..run.session import Abandoned, Outcome, Session, remove_cluster

@@ -13,8 +13,7 @@ from ...paths import cluster_folder
 from ...registry import Entry
 from ...report.progress import first_progress, with_goals
 from ...report.run_history import StoredRun, columns, summaries
-from ..common import print_json, print_message, print_result
-from ..output import print_table
+from ..output import print_json, print_message, print_result, print_table
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot

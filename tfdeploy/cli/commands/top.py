@@ -4,8 +4,7 @@ from typing import Any
 
 from ...backends.backend import access
 from ...units import text_of_size
-from ..common import print_json
-from ..output import print_table
+from ..output import print_json, print_table
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 

@@ -5,7 +5,7 @@ import time
 
 from ...agent.model.run_state import SUCCEEDED
 from ..command_table import FAILED, TIMED_OUT
-from ..common import parse_timeout, print_json, print_message
+from ..output import parse_timeout, print_json, print_message
 from ..parser import Parser
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import snapshots

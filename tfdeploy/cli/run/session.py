@@ -14,7 +14,7 @@ from ...backends.backend import access
 from ...errors import BackendError, CommandError, NotFound
 from ...report.remedies import in_words_of_run
 from ..command_table import FAILED, TIMED_OUT, UNREACHABLE
-from ..common import print_message
+from ..output import print_message
 from ..snapshot import Follower, LogLine, Snapshot
 from .arguments import CLUSTER, exit_code
 from .stack import PROJECT, WARNINGS, Call, PulumiEngine, home

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...agent.system.parent_death import NOT_FOUND
 from ...paths import make_private, runtime_root
-from ..common import print_message
+from ..output import print_message
 from . import terminal_relay
 
 
