@@ -168,12 +168,11 @@ def _previous_attempts(record: Record, run: str, hostnames: Sequence[str]) -> di
     Raises:
         NotFound: none of these tasks was restarted.
     """
-    run_state = record.load(run) if run else None
+    state = record.load(run) if run else None
+    current = {**state.removed_attempts, **{name: task.attempt for name, task in state.tasks.items()}} if state else {}
     attempts = {}
-    for hostname in hostnames if run_state else ():
-        task = run_state.tasks.get(hostname) if run_state else None
-        current = task.attempt if task else (run_state.removed_attempts.get(hostname, 0) if run_state else 0)
-        earlier = [attempt for attempt in record.log(run, hostname).attempts() if attempt < current]
+    for hostname in [name for name in hostnames if name in current]:
+        earlier = [attempt for attempt in record.log(run, hostname).attempts() if attempt < current[hostname]]
         if earlier:
             attempts[hostname] = earlier[-1]
     if not attempts:

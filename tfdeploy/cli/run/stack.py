@@ -21,6 +21,7 @@ from ... import registry
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...paths import make_private, state_folder
 from ...registry import Entry
+from ...spec.backends import is_this_computer
 from ..pulumi import start_pulumi
 from .arguments import CLUSTER
 
@@ -173,6 +174,9 @@ class PulumiEngine:
             "PULUMI_CONFIG_PASSPHRASE_FILE": "",
             "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
         }
+        if is_this_computer(self._call.args.get("backend", "")):
+            # No plugin is used. Pulumi would install those of all packages of Python that have one, such as that of AWS.
+            env["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
         with self._call.file(LOG).open("wb") as log:
             out = sys.stderr if self._verbose else log
             self._process = start_pulumi(
