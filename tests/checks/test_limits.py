@@ -20,8 +20,8 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2855,
     "tfdeploy/backends/ec2": 6644,
     "tfdeploy/report": 4201,
-    "tfdeploy/cli": 6324,
-    "tests": 74062,
+    "tfdeploy/cli": 6310,
+    "tests": 74061,
     "bench": 3498,
     "docs": 4515,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47977, 322
+PACKAGE_LINES, PACKAGE_MODULES = 47963, 321
 
 DENSITY = {
     "mean length of a function": 8.6,
