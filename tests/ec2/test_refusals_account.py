@@ -11,9 +11,9 @@ from pulumi.runtime import set_all_config
 from tests.clusters import ID, cluster_ref
 from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
 from tests.unit.cases import spec
+from tfdeploy.backends.ec2 import planner
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import machines, ssh
-from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import SpecError
 
 pytestmark = pytest.mark.usefixtures("moto_account")
@@ -107,16 +107,15 @@ def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_
     asked = spec(**arguments(tmp_path))
     cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
     planned = machines.plan_machines(asked, machines.take_inventory(cluster, asked))
-    instances = [machines.ec2_machine(machine) for machine in planned]
-    assert capacity.plan_lines(instances) == [
+    assert planner.retry_lines(planned) == [
         (
             "a zone without capacity is reported after up to 50 minutes; after some minutes with "
             "`pulumi config set aws:maxRetries 8`, or max_retries=8 of an explicit provider"
         )
     ]
-    assert capacity.plan_lines([]) == []
+    assert planner.retry_lines([]) == []
     set_all_config({"aws:maxRetries": "8"})
-    assert capacity.plan_lines(instances) == []
+    assert planner.retry_lines(planned) == []
     set_all_config({})
 
 

@@ -15,10 +15,12 @@ from ...errors import SpecError, Unreachable
 from ...plan.inventory import Inventory
 from ...plan.plan import Change, Plan
 from ...plan.retained_data import RetainedData
+from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ...spec.jobs import JobSpec
+from .. import stack_config
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..container_layout import TRAIN_FOLDER
 from ..docker import containers
@@ -35,11 +37,15 @@ from .machine import boot, machines, ssh, user_data
 from .machine import machine_replacement as move
 from .machine.machines import ec2_machine
 from .machine.user_data import GPU, SHARED, disk_folder
-from .price import capacity, costs
+from .price import costs
 
 _GIB = 1 << 30
 _HOST_PORT = 20000
 """Where the controller listens on the host network; the Swarm has no other controller."""
+
+_ATTEMPTS = 8
+"""How often Pulumi's AWS provider should repeat a call that is throttled or finds no capacity. With its default of 25 an `up` waits
+for 50 minutes before it reports missing capacity: https://github.com/hashicorp/terraform-provider-aws/issues/43193."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +125,7 @@ class Ec2Planner:
             account.plan_line(ssh.region(cluster)),
             *machines.plan_lines(plan, inventory.surplus),
             *move.lines(plan, inventory, replaced),
-            *capacity.plan_lines(ec2_machine(machine) for machine in plan.needed_machines),
+            *retry_lines(plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(service_changes(plan, rendered, services) if services else ()),
         ]
@@ -143,6 +149,14 @@ class Ec2Planner:
         config = ["-F", str(ssh.config_file(request.cluster))]
         target = EngineTarget(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, config)
         return register_dependencies(request, target, swarm=swarm.swarm, manager=swarm.manager)
+
+
+def retry_lines(machines: Sequence[Machine]) -> list[str]:
+    """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
+    if stack_config.value(account.PACKAGE, "maxRetries") or all(ec2_machine(machine).can_stay for machine in machines):
+        return []
+    setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
+    return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
 
 
 def _services(cluster: ClusterRef) -> tuple[Services | None, str]:

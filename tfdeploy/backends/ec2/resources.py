@@ -1,13 +1,16 @@
 """Registers the resources of a cluster's machines: key pair, security group, shared file system, bucket, roles, instances and Swarm."""
 
 import json
+import re
 import secrets
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.settings import monitor_supports_feature
 
 from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
@@ -20,10 +23,10 @@ from ..zipapp import watchdog
 from . import record_bucket
 from .account_bucket import BucketFolder
 from .aws import account, api
+from .aws.errors import AwsRefusal, Kind, provider_error
 from .machine import model, ssh, user_data
 from .machine.machines import ec2_machine, role_path, shared_folder, tags
 from .machine.model import Ec2Machine, Subnet
-from .price import capacity
 from .record_bucket import RecordBucket
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
@@ -33,6 +36,10 @@ _NEW_DISK = "gp3"
 _GENERATION_BYTES = 4
 _INSTANCE = "aws:ec2/instance:Instance"
 _NFS, _SSH = 2049, 22
+
+_PROFILE = re.compile("instance ?profile", re.IGNORECASE)
+_EXPLAINED = (Kind.LOGIN, Kind.CLOCK, Kind.PERMISSION, Kind.REGION, Kind.QUOTA, Kind.CAPACITY)
+"""The kinds of errors to which Pulumi's AWS provider adds no remedy."""
 
 _TRUST = {
     "Version": "2012-10-17",
@@ -87,7 +94,7 @@ def register(
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
     region = account.region_argument(cluster, provider)
-    explained = pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, needed))
+    explained = pulumi.ResourceOptions.merge(opts, _error_hook(name, cluster, needed))
     context = ResourceContext(name, cluster, spec, needed, region, explained, run_is_open)
     key = SshKey(key_name(name), pulumi.ResourceOptions.merge(opts, _kept_key(context)))
     pair = aws.ec2.KeyPair(f"{name}-key", public_key=key.public_key, **context.common)
@@ -119,6 +126,31 @@ def register(
         [_member(machine, instances[machine.name], context.ec2.connectivity) for machine in needed.values()],
         opts,
     )
+
+
+def _error_hook(name: str, cluster: ClusterRef, machines: Collection[str]) -> pulumi.ResourceOptions:
+    """Options for the AWS resources of the cluster `name` that add a remedy to AWS's error. An engine without error hooks shows AWS's
+    error alone."""
+    if not monitor_supports_feature(resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS):
+        return pulumi.ResourceOptions()
+
+    async def on_error(failed: pulumi.ErrorHookArgs) -> bool:
+        text = explanation(ssh.region(cluster), machines, failed.name, failed.errors[0])
+        if text and failed.failed_operation == "create":
+            pulumi.log.error(text)
+        return False
+
+    hook = pulumi.ErrorHook(f"{name}-capacity", on_error)
+    return pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
+
+
+def explanation(region: str, machines: Collection[str], name: str, text: str) -> str:
+    """What a user can do about an error of Pulumi's AWS provider for the resource `name`; empty where its text is all that is known."""
+    if name in machines and _PROFILE.search(text):
+        again = "Run `pulumi up --refresh`, and if that fails because the Swarm is gone too, `pulumi up` after it"
+        return f"{name}: its instance profile does not exist. {again}; or correct `ec2.instance_profile` if you have set it."
+    refused = provider_error(text, region)
+    return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
 
 def _kept_key(context: ResourceContext) -> pulumi.ResourceOptions:

@@ -1,8 +1,7 @@
-"""What AWS knows late, denies, and has no capacity for (as moto answers, with some answers put before its own)."""
+"""What AWS knows late and denies (as moto answers, with some answers put before its own)."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,11 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from tests.clusters import cluster_ref
-from tests.unit.backends.ec2.fleets import plan
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import account_bucket, cleanup
+from tfdeploy.backends.ec2 import account_bucket, cleanup, resources
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import boot
 from tfdeploy.backends.ec2.machine.boot import InstancePoll
-from tfdeploy.backends.ec2.machine.machines import ec2_machine
-from tfdeploy.backends.ec2.machine.model import Ec2Machine, InstanceType, Subnet
-from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import BackendError, SpecError
 
 REGION = "us-west-2"
@@ -173,72 +167,20 @@ def test_an_instance_that_ec2_still_does_not_know_is_gone() -> None:
         boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), boot.UNKNOWN_SECONDS + 1)
 
 
-HERE = Subnet("subnet-a", "vpc-1", f"{REGION}a", ())
-OTHERS = [Subnet(f"subnet-{name}", "vpc-1", f"{REGION}{name[0]}", ()) for name in ("b", "b2", "c")]
-
-
-def kind(name: str) -> InstanceType:
-    return api.instance_types(REGION, "instance_type", [name])[name]
-
-
-def planned(**args: Any) -> dict[str, Ec2Machine]:
-    return {machine.name: replace(ec2_machine(machine), subnet=HERE) for machine in plan(**args).machines}
-
-
-def test_no_capacity_is_told_with_the_zones_and_types_that_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "subnets", lambda *_: [HERE, *OTHERS])
-    said = capacity.message(REGION, "mnist-ps-m0", planned(ps=1, workers=1))
-    zones = "us-west-2b (subnet_id=subnet-b)"
-    begin = f"mnist-ps-m0: us-west-2a has no capacity for m7i.large now. Choose another zone that offers the type: {zones}, "
-    assert said.startswith(f"{begin}or another instance_type in us-west-2a: ")
-    assert said.endswith(", or `pulumi up` again later.")
-    named = said.partition("in us-west-2a: ")[2].partition(", or `")[0].split(", ")
-    assert len(named) == 3
-    assert "m7i.large" not in named
-    for name in named:
-        found = kind(name)
-        assert HERE.zone in found.zones
-        assert (found.cpus >= 2, found.memory >= 8 << 30, found.architecture) == (True, True, "x86_64")
-
-
-def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    context: tuple[Any, Any] = (cluster_ref("ec2", f"ec2://{REGION}/x"), {"mnist-ps-m0": None})
+def test_an_error_of_pulumis_provider_gets_a_remedy() -> None:
     text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
-    said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
+
+    def explanation(name: str, error: str) -> str:
+        return resources.explanation(REGION, ["mnist-ps-m0"], name, error)
+
+    said = explanation("mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
     assert said.startswith("mnist-group: AWS: a quota of the account is reached")
-    monkeypatch.setattr(capacity, "message", lambda *_: "zones and types")
     refused = text.format("InsufficientInstanceCapacity")
-    assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
+    assert "Choose another ec2.instance_type or ec2.subnet_id" in explanation("mnist-ps-m0", refused)
     profile = text.format("InvalidParameterValue") + "Invalid IAM Instance Profile name"
-    assert "Run `pulumi up --refresh`" in capacity.explanation(*context, "mnist-ps-m0", profile)
-    assert capacity.explanation(*context, "mnist-group", "timeout while waiting for a state") == ""
-    assert capacity.explanation(*context, "mnist-group", text.format("InternalError")) == ""
-
-
-def test_where_the_zone_cannot_change_only_types_are_told() -> None:
-    own = {"ebs_volumes": ["vol-0123456789abcdef0:/data"], "spot": True}
-    there = planned(ps=1, workers=1, jobs={"worker": {"ec2": own}})
-    said = capacity.message(REGION, "mnist-worker-m0", there)
-    assert said.startswith(
-        "mnist-worker-m0: us-west-2a has no spot capacity for m7i.large now. Choose another instance_type"
-    )
-    assert ", or spot=False, or" in said
-
-
-def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
-    wanted = InstanceType("m7i.large", 2, 8 << 30)
-    near = [
-        InstanceType("m5.large", 2, 8 << 30),
-        InstanceType("m5.xlarge", 4, 16 << 30),
-        InstanceType("m6a.large", 2, 8 << 30, spot=False),
-        InstanceType("c7i.large", 2, 4 << 30),
-        InstanceType("t3.large", 2, 8 << 30),
-        InstanceType("m7g.large", 2, 8 << 30, architecture="arm64"),
-        InstanceType("g6.xlarge", 4, 16 << 30, gpus=1),
-        wanted,
-    ]
-    assert [one.name for one in capacity.similar_types(wanted, REGION, near, False)] == ["m6a.large", "m5.large"]
-    assert [one.name for one in capacity.similar_types(wanted, REGION, near, True)] == ["m5.large"]
+    assert "Run `pulumi up --refresh`" in explanation("mnist-ps-m0", profile)
+    assert explanation("mnist-group", "timeout while waiting for a state") == ""
+    assert explanation("mnist-group", text.format("InternalError")) == ""
 
 
 def created_files(tags: dict[str, str]) -> str:

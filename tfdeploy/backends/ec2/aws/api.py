@@ -275,30 +275,16 @@ def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, I
             items = account.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
         if not items:
             raise SpecError(where, wrong, _TYPES_PAGE)
-        zones = frozenset(item["Location"] for item in _offerings(region, "instance-type", name))
-        types[name] = _instance_type(items[0], zones)
+        types[name] = _instance_type(items[0], _zones_of_type(region, name))
     return types
 
 
-def types_in_zone(region: str, zone: str) -> list[str]:
-    """The names of the types that a zone offers."""
-    return [item["InstanceType"] for item in _offerings(region, "location", zone)]
-
-
-def describe_types(region: str, names: Sequence[str]) -> list[InstanceType]:
-    """Types of the region, at most 100, without the zones that offer them."""
-    if not names:
-        return []
-    with aws_errors(region):
-        items = account.client("ec2", region).describe_instance_types(InstanceTypes=list(names))["InstanceTypes"]
-    return [_instance_type(item, frozenset()) for item in items]
-
-
-def _offerings(region: str, key: str, value: str) -> list[Mapping[str, str]]:
-    filters = [{"Name": key, "Values": [value]}]
+def _zones_of_type(region: str, name: str) -> frozenset[str]:
+    filters = [{"Name": "instance-type", "Values": [name]}]
     operation = ("describe_instance_type_offerings", "InstanceTypeOfferings")
     with aws_errors(region):
-        return list(pages(account.client("ec2", region), *operation, LocationType="availability-zone", Filters=filters))
+        items = pages(account.client("ec2", region), *operation, LocationType="availability-zone", Filters=filters)
+        return frozenset(item["Location"] for item in items)
 
 
 def _instance_type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:
