@@ -63,7 +63,7 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
                 cost = prices.hourly_cost(item["InstanceType"], region, spot=is_spot, public_ip=public_ip)
             yield TaggedResource("instance", tag_values(item["Tags"]), item["LaunchTime"].timestamp(), cost)
     for item in pages(ec2, "describe_volumes", "Volumes", Filters=tagged):
-        price = prices.disk_price((item["VolumeType"], item["Size"]), region)
+        price = prices.storage_price(f"ebs {item['VolumeType']}", item["Size"], region)
         cost = _amount(price, f"{item['VolumeType']} disk")
         yield TaggedResource("volume", tag_values(item["Tags"]), item["CreateTime"].timestamp(), cost)
     for item in pages(ec2, "describe_security_groups", "SecurityGroups", Filters=tagged):

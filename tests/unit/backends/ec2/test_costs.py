@@ -60,6 +60,10 @@ def test_disks_files_volumes_and_lifetime_count() -> None:
     assert "the file system (EFS)" in after
     assert "record in S3, until `pulumi destroy`" in after
     assert after.endswith("; your volume vol-0a1b2c3d")
+    assert "your file system fs-0a1b2c3d, $0.30 per GiB and month; " in lines(ec2={"efs": "fs-0a1b2c3d"})[1]
+    unknown = lines(ec2={"root_volume_type": "io2"})[0]
+    assert ", plus 2 machines with unknown prices (io2 disk) until max_lifetime (72h); " in unknown
+    assert lines(ec2={"max_lifetime": "never"})[0].startswith("cost: $0.23/h, no maximum without max_lifetime; ")
 
 
 def test_spot_and_addresses_are_counted_as_requested() -> None:

@@ -1,25 +1,20 @@
-"""What machines cost: the table, the arithmetic, the words, and the budget."""
+"""What machines cost: the table, the arithmetic, and the words."""
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tfdeploy.backends.ec2.price.prices import (
     ENDING_SECONDS,
     Amount,
-    billed_after_machines,
-    cost_line,
-    disk_price,
     hourly_cost,
     instance_price,
     maximum_cost,
+    monthly_price,
     price_table,
-    refuse_over_budget,
+    storage_price,
     total,
 )
-from tfdeploy.errors import SpecError
 from tfdeploy.units import dollars, text_of_seconds
 
 OREGON = "us-west-2"
@@ -80,8 +75,8 @@ def test_no_region_is_cheaper_or_dearer_than_can_be() -> None:
 def test_a_machine_costs_itself_its_disks_and_its_address() -> None:
     assert hourly_cost("m7i.large", OREGON, disks=[ROOT]).usd == pytest.approx(SMALL_USD)
     assert hourly_cost("m7i.large", OREGON, public_ip=False) == Amount(0.1008)
-    assert disk_price(("gp3", 720), OREGON) == pytest.approx(0.08)
-    assert disk_price(("io2", 720), OREGON) is None
+    assert storage_price("ebs gp3", 720, OREGON) == pytest.approx(0.08)
+    assert storage_price("ebs io2", 720, OREGON) is None
 
 
 def test_spot_counts_as_on_demand_and_is_said_to_be_the_most() -> None:
@@ -109,70 +104,12 @@ def test_where_some_is_the_most_and_some_unknown_no_bound_is_claimed() -> None:
 def test_of_a_region_without_prices_nothing_is_known() -> None:
     found = hourly_cost("m7i.large", "mars-north-1", disks=[ROOT])
     assert found == Amount(0, ("m7i.large and gp3 disk and public address",))
+    assert monthly_price("s3", "mars-north-1") == "price unknown"
 
 
 def test_the_maximum_has_the_time_that_the_end_takes() -> None:
     assert maximum_cost(Amount(1.0), DAYS) == Amount(72 + ENDING_SECONDS / 3600)
     assert maximum_cost(Amount(1.0), 0.0) is None
-
-
-def budget_error(hourly: Amount, lifetime: float, budget: float) -> str:
-    """What is wrong with a budget; empty where nothing is."""
-    try:
-        refuse_over_budget("mnist: budget", hourly, lifetime, budget)
-    except SpecError as error:
-        return error.wrong if error.where == "mnist: budget" and error.remedy.endswith(".") else str(error)
-    return ""
-
-
-@pytest.mark.parametrize(
-    ("hourly", "lifetime", "budget", "wrong"),
-    [
-        (Amount(0.33), DAYS, 24.0, ""),
-        (Amount(), DAYS, 0.01, ""),
-        (Amount(0.33), DAYS, 23.0, "is $23.00, but the machines may cost $23.80 ($0.33/h until max_lifetime, 72h)"),
-        (Amount(0.33), 0.0, 99.0, "is $99.00, but without a max_lifetime the cost of the machines has no limit"),
-        (
-            Amount(0.33, ("x99.large", "x99.large")),
-            DAYS,
-            99.0,
-            f"is $99.00, but the price table of {price_table().date} has no price for: x99.large",
-        ),
-    ],
-)
-def test_a_plan_above_its_budget_is_refused(hourly: Amount, lifetime: float, budget: float, wrong: str) -> None:
-    assert budget_error(hourly, lifetime, budget) == wrong
-
-
-@given(st.floats(0.001, 1e3), st.floats(60, 1e6), st.floats(0.01, 1e6))
-def test_what_is_not_refused_stays_within_the_budget(usd: float, lifetime: float, budget: float) -> None:
-    most = maximum_cost(Amount(usd), lifetime)
-    assert most is not None
-    assert (budget_error(Amount(usd), lifetime, budget) == "") == (most.usd <= budget)
-
-
-def test_the_cost_of_a_plan_is_one_line() -> None:
-    date = price_table().date
-    line = cost_line(Amount(0.33), DAYS)
-    assert line == f"cost: $0.33/h, at most $23.80 until max_lifetime (72h); prices of {date}"
-    spot = cost_line(Amount(0.33, is_maximum=True), DAYS)
-    assert spot.startswith("cost: at most $0.33/h, at most $23.80 until ")
-    assert spot.endswith(f"prices of {date}, spot counted as on-demand")
-    assert cost_line(Amount(0.33), 0.0).startswith("cost: $0.33/h, no maximum without max_lifetime; ")
-    unknown = cost_line(Amount(0.33, ("x99.large",)), DAYS)
-    assert "at least $23.80, plus 1 machine with unknown prices (x99.large) until max_lifetime" in unknown
-
-
-def test_what_is_billed_after_the_machines_has_its_price() -> None:
-    assert billed_after_machines(OREGON, "new", True, False, ["vol-0a"]) == [
-        "the file system (EFS), until `pulumi destroy`, $0.30 per GiB and month",
-        "the record in S3, also after `pulumi destroy`, $0.023 per GiB and month",
-        "your volume vol-0a",
-    ]
-    assert billed_after_machines("mars-north-1", "fs-0a", False, True, []) == [
-        "your file system fs-0a, price unknown",
-        "the record in S3, until `pulumi destroy`, price unknown",
-    ]
 
 
 @pytest.mark.parametrize(

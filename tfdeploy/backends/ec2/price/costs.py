@@ -10,11 +10,12 @@ from ....plan.inventory import Inventory, RunCost
 from ....plan.plan import Plan, starts_new_run
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
-from ....spec.ec2 import PUBLIC
+from ....spec.ec2 import NEW, PUBLIC
 from ....units import dollars, text_of_seconds
 from ..machine.machines import ec2_machine
 from ..machine.model import Ec2Machine
 from . import prices
+from .prices import Amount
 
 _NEW_DISK = "gp3"
 _DIGITS = 6
@@ -34,12 +35,30 @@ def refuse(spec: ClusterSpec, plan: Plan, inventory: Inventory, so_far: float) -
     if needed and budget:
         where = f"{spec.name}: ec2.budget"
         hourly = _hourly_cost(spec, needed)
-        prices.refuse_over_budget(where, hourly, spec.ec2.max_lifetime, budget)
+        _refuse_over_budget(where, hourly, spec.ec2.max_lifetime, budget)
         if not all(machine.exists for machine in needed) or _needs_money(plan, inventory):
             rest = _cost_to_end(spec, hourly)
             if so_far + rest >= budget:
                 used = f"the machines of this cluster have cost {dollars(so_far)} already, and {dollars(rest)} is needed to end a run"
                 raise SpecError(where, f"is {dollars(budget)}, and {used}", "Raise the budget, or remove it.")
+
+
+def _refuse_over_budget(where: str, hourly: Amount, lifetime: float, budget: float) -> None:
+    """The maximum cost is larger than the budget, or cannot be computed."""
+    most = prices.maximum_cost(hourly, lifetime)
+    if most is None:
+        wrong = f"is {dollars(budget)}, but without a max_lifetime the cost of the machines has no limit"
+        raise SpecError(where, wrong, 'Set a max_lifetime, such as "72h", or remove the budget.')
+    if most.unknown:
+        names = ", ".join(sorted(set(most.unknown)))
+        wrong = f"is {dollars(budget)}, but the price table of {prices.price_table().date} has no price for: {names}"
+        raise SpecError(where, wrong, "Choose another type or region, or remove the budget.")
+    if most.usd > budget:
+        wrong = (
+            f"is {dollars(budget)}, but the machines may cost {dollars(most.usd)} "
+            f"({hourly.text('/h')} until max_lifetime, {text_of_seconds(lifetime)})"
+        )
+        raise SpecError(where, wrong, "Use fewer or smaller machines or a shorter max_lifetime, or raise the budget.")
 
 
 def _needs_money(plan: Plan, inventory: Inventory) -> bool:
@@ -56,7 +75,7 @@ def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
         return []
     billed_after = "; ".join(_billed_after(spec, needed))
     lines = [
-        prices.cost_line(_hourly_cost(spec, needed), spec.ec2.max_lifetime),
+        _cost_line(_hourly_cost(spec, needed), spec.ec2.max_lifetime),
         f"cost after the machines are terminated: {billed_after}",
     ]
     if spec.ec2.idle_timeout:
@@ -66,12 +85,22 @@ def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
     return lines
 
 
+def _cost_line(hourly: Amount, lifetime: float) -> str:
+    most = prices.maximum_cost(hourly, lifetime)
+    limit = "no maximum without max_lifetime"
+    if most is not None:
+        number = Amount(most.usd, most.unknown).text()
+        limit = f"{number if most.unknown else f'at most {number}'} until max_lifetime ({text_of_seconds(lifetime)})"
+    spot = ", spot counted as on-demand" if hourly.is_maximum else ""
+    return f"cost: {hourly.text('/h')}, {limit}; prices of {prices.price_table().date}{spot}"
+
+
 def planned_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> CostSummary:
     """What the plan knows of the output `cost`."""
     hourly = _hourly_cost(spec, machines)
     most = prices.maximum_cost(hourly, spec.ec2.max_lifetime)
     return {
-        "currency": prices.CURRENCY,
+        "currency": "USD",
         "per_hour": hourly.known,
         "maximum": most.known if most else None,
         "prices_date": prices.price_table().date,
@@ -99,8 +128,8 @@ def observed_cost(run: RunState | None, now: float, exist: bool) -> CostSummary:
     if run is None:
         return {} if exist else {"per_hour": 0.0}
     unpriced, is_maximum = tuple(run.spec.unpriced), run.spec.cost_is_maximum
-    hourly = prices.Amount(run.spec.cost_per_hour, unpriced, is_maximum) if exist else prices.Amount()
-    so_far = prices.Amount(spent(run, now), unpriced, is_maximum)
+    hourly = Amount(run.spec.cost_per_hour, unpriced, is_maximum) if exist else Amount()
+    so_far = Amount(spent(run, now), unpriced, is_maximum)
     return {
         "per_hour": hourly.known,
         "spent": so_far.known,
@@ -108,23 +137,34 @@ def observed_cost(run: RunState | None, now: float, exist: bool) -> CostSummary:
     }
 
 
-def _cost_to_end(spec: ClusterSpec, hourly: prices.Amount) -> float:
+def _cost_to_end(spec: ClusterSpec, hourly: Amount) -> float:
     """What machines cost from the end of a run until they have terminated themselves. With an `idle_timeout` of 0 they do not."""
     return prices.cost_over(hourly, spec.stop_grace_period + spec.ec2.idle_timeout + _END_SECONDS).usd
 
 
-def _hourly_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> prices.Amount:
+def _hourly_cost(spec: ClusterSpec, machines: Sequence[Machine]) -> Amount:
     return prices.total(_machine_cost(spec, ec2_machine(machine)) for machine in machines)
 
 
 def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
+    """What AWS still bills when the machines are terminated."""
+    region, efs, lines = machines[0].region, spec.ec2.efs, []
+    if efs == NEW:
+        lines.append(
+            f"the file system (EFS), {_until(spec.container.retain_volumes)}, {prices.monthly_price('efs', region)}"
+        )
+    elif efs:
+        lines.append(f"your file system {efs}, {prices.monthly_price('efs', region)}")
+    lines.append(f"the record in S3, {_until(spec.ec2.retain_record)}, {prices.monthly_price('s3', region)}")
     volumes = (volume for machine in machines for volume in ec2_machine(machine).request.volumes)
-    volume_ids = list(dict.fromkeys(volume.volume_id for volume in volumes if volume.volume_id))
-    keep_record, keep_files = spec.ec2.retain_record, spec.container.retain_volumes
-    return prices.billed_after_machines(machines[0].region, spec.ec2.efs, keep_record, keep_files, volume_ids)
+    return [*lines, *dict.fromkeys(f"your volume {volume.volume_id}" for volume in volumes if volume.volume_id)]
 
 
-def _machine_cost(spec: ClusterSpec, machine: Ec2Machine) -> prices.Amount:
+def _until(is_retained: bool) -> str:
+    return "also after `pulumi destroy`" if is_retained else "until `pulumi destroy`"
+
+
+def _machine_cost(spec: ClusterSpec, machine: Ec2Machine) -> Amount:
     """The user's own volumes are not counted: they exist without the machine."""
     request = machine.request
     disks = [(request.spec.root_volume_type, request.spec.root_volume_size)]

@@ -4,16 +4,12 @@ A price that the table does not have is unknown, never 0. A spot instance counts
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ....errors import SpecError
-from ....spec.ec2 import NEW
-from ....units import counted, dollars, text_of_seconds
-
-CURRENCY = "USD"
+from ....units import counted, dollars
 
 ENDING_SECONDS = 420.0
 """How long a machine may outlive its lifetime: the manager waits for the other machines and for the upload of the record."""
@@ -33,10 +29,6 @@ class PriceTable:
     date: str
     rows: Mapping[str, Mapping[str, float]]
     """Name of a row (an instance type, a family, `ebs gp3`, `efs`, …) to region to USD."""
-
-
-Disk = tuple[str, int]
-"""The kind of a disk (`gp3`), and its GiB."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +91,17 @@ def storage_price(row: str, gib: float, region: str) -> float | None:
     return None if month is None else month * gib / _HOURS_A_MONTH
 
 
-def disk_price(disk: Disk, region: str) -> float | None:
-    """USD per hour for a disk; None where the table does not have it."""
-    kind, gib = disk
-    return storage_price(f"ebs {kind}", gib, region)
-
-
 def hourly_cost(
-    instance_type: str, region: str, *, spot: bool = False, disks: Iterable[Disk] = (), public_ip: bool = True
+    instance_type: str,
+    region: str,
+    *,
+    spot: bool = False,
+    disks: Iterable[tuple[str, int]] = (),
+    public_ip: bool = True,
 ) -> Amount:
-    """The cost of one machine per hour: the instance, its disks, its public address."""
+    """The cost of one machine per hour: the instance, its disks (the kind and the GiB of each), its public address."""
     parts = [(instance_type, instance_price(instance_type, region))]
-    parts += [(f"{disk[0]} disk", disk_price(disk, region)) for disk in disks]
+    parts += [(f"{kind} disk", storage_price(f"ebs {kind}", gib, region)) for kind, gib in disks]
     parts += [("public address", price_table().rows["ipv4"].get(region))] if public_ip else []
     missing = list(dict.fromkeys(name for name, usd in parts if usd is None))
     usd = sum(usd for _, usd in parts if usd is not None)
@@ -132,54 +123,7 @@ def maximum_cost(hourly: Amount, lifetime: float) -> Amount | None:
     return cost_over(hourly, lifetime + ENDING_SECONDS) if lifetime else None
 
 
-def refuse_over_budget(where: str, hourly: Amount, lifetime: float, budget: float) -> None:
-    """Check the plan's maximum cost against the budget in USD.
-
-    Raises:
-        SpecError: the maximum is larger than the budget, or cannot be computed.
-    """
-    most = maximum_cost(hourly, lifetime)
-    if most is None:
-        wrong = f"is {dollars(budget)}, but without a max_lifetime the cost of the machines has no limit"
-        raise SpecError(where, wrong, 'Set a max_lifetime, such as "72h", or remove the budget.')
-    if most.unknown:
-        names = ", ".join(sorted(set(most.unknown)))
-        wrong = f"is {dollars(budget)}, but the price table of {price_table().date} has no price for: {names}"
-        raise SpecError(where, wrong, "Choose another type or region, or remove the budget.")
-    if most.usd > budget:
-        wrong = (
-            f"is {dollars(budget)}, but the machines may cost {dollars(most.usd)} "
-            f"({hourly.text('/h')} until max_lifetime, {text_of_seconds(lifetime)})"
-        )
-        raise SpecError(where, wrong, "Use fewer or smaller machines or a shorter max_lifetime, or raise the budget.")
-
-
-def billed_after_machines(
-    region: str, efs: str, keep_record: bool, keep_files: bool, volumes: Sequence[str]
-) -> list[str]:
-    """What AWS still bills when the machines are terminated; `efs` and `volumes` are the arguments."""
-    lines = []
-    if efs == NEW:
-        until = "also after `pulumi destroy`" if keep_files else "until `pulumi destroy`"
-        lines.append(f"the file system (EFS), {until}, {_monthly_price('efs', region)}")
-    elif efs:
-        lines.append(f"your file system {efs}, {_monthly_price('efs', region)}")
-    until = "also after `pulumi destroy`" if keep_record else "until `pulumi destroy`"
-    lines.append(f"the record in S3, {until}, {_monthly_price('s3', region)}")
-    return [*lines, *(f"your volume {volume_id}" for volume_id in volumes)]
-
-
-def cost_line(hourly: Amount, lifetime: float) -> str:
-    """The cost of a plan as one line."""
-    most = maximum_cost(hourly, lifetime)
-    limit = "no maximum without max_lifetime"
-    if most is not None:
-        number = Amount(most.usd, most.unknown).text()
-        limit = f"{number if most.unknown else f'at most {number}'} until max_lifetime ({text_of_seconds(lifetime)})"
-    spot = ", spot counted as on-demand" if hourly.is_maximum else ""
-    return f"cost: {hourly.text('/h')}, {limit}; prices of {price_table().date}{spot}"
-
-
-def _monthly_price(row: str, region: str) -> str:
+def monthly_price(row: str, region: str) -> str:
+    """The price of storage as text."""
     month = price_table().rows[row].get(region)
     return "price unknown" if month is None else f"{dollars(month)} per GiB and month"
