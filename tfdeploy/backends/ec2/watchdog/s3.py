@@ -69,7 +69,10 @@ class S3Folder:
     ) -> None:
         domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         url = urlsplit(endpoint or f"https://{bucket}.s3.{region}.{domain}")
-        self._host, self._secure = url.netloc, url.scheme == "https"
+        self._host = url.netloc
+        self._connection = (HTTPSConnection if url.scheme == "https" else HTTPConnection)(
+            url.netloc, timeout=_TIMEOUT_SECONDS
+        )
         self._prefix = f"{url.path}/{bucket}/".lstrip("/") if endpoint else ""
         self._folder = folder
         self._region, self._read_credentials = region, credentials
@@ -86,21 +89,31 @@ class S3Folder:
         key = f"{self._folder}/{name}"
         path = url_path(self._prefix + key)
         headers = signed_headers("PUT", self._host, path, checksum, body, self._current(), self._region, now)
-        status, text = self._send("PUT", path, body, headers)
+        status, text = self._send(path, body, headers)
         if status != 200:
             raise PutError(f"PUT {key}: {status} {text}")
 
-    def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Tuple[int, str]:
-        """The status and the body of the response."""
-        connection = (HTTPSConnection if self._secure else HTTPConnection)(self._host, timeout=_TIMEOUT_SECONDS)
+    def _send(self, path: str, body: bytes, headers: Mapping[str, str]) -> Tuple[int, str]:
+        """The status and the body of the response. S3 closes a connection that is not used, so a request that fails on an open one is
+        sent again on a new one."""
+        was_open = self._connection.sock is not None
         try:
-            connection.request(method, path, body, dict(headers))
-            response = connection.getresponse()
+            return self._request(path, body, headers)
+        except OSError:
+            if not was_open:
+                raise
+        return self._request(path, body, headers)
+
+    def _request(self, path: str, body: bytes, headers: Mapping[str, str]) -> Tuple[int, str]:
+        try:
+            self._connection.request("PUT", path, body, dict(headers))
+            response = self._connection.getresponse()
             return response.status, response.read().decode(errors="replace")
-        except HTTPException as error:
-            raise OSError(repr(error)) from error
-        finally:
-            connection.close()
+        except (HTTPException, OSError) as error:
+            self._connection.close()
+            if isinstance(error, HTTPException):
+                raise OSError(repr(error)) from error
+            raise
 
     def _current(self) -> Credentials:
         if time.monotonic() >= self._until:

@@ -237,6 +237,8 @@ def test_aws_is_asked_by_the_buckets_own_host(region: str, host: str, monkeypatc
     asked: list[str] = []
 
     class Connection:
+        sock = None
+
         def __init__(self, host: str, timeout: float) -> None:
             asked.append(host)
 

@@ -1,6 +1,8 @@
-"""Our signature of a PUT is botocore's."""
+"""Our signature of a PUT is botocore's, and objects are sent over one connection."""
 
+import threading
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tfdeploy.backends.ec2.watchdog.s3 import Credentials, signed_headers, url_path
+from tfdeploy.backends.ec2.watchdog.s3 import Credentials, S3Folder, signed_headers, url_path
 
 ROLE = Credentials("ASIAEXAMPLE", "secret/of+theirs", "token==")
 USER = Credentials("AKIAEXAMPLE", "secret", "")
@@ -64,3 +66,34 @@ def test_a_header_of_ones_own_is_signed_too(host: str, monkeypatch: pytest.Monke
     own = {"x-amz-meta-of": "mnist"}
     ours = signed_headers("PUT", host, "/key", own, b"", USER, "us-west-2", f"{NOW:%Y%m%dT%H%M%SZ}")
     assert ours["authorization"] == of_botocore(f"https://{host}/key", own, b"", USER, monkeypatch)
+
+
+def test_objects_are_sent_over_one_connection_which_is_opened_again_when_s3_has_closed_it() -> None:
+    connections, closes = [], threading.Event()
+
+    class S3(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.client_address)
+
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.close_connection = closes.is_set()  # without a header that says so, as after a time without a request
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), S3) as server:
+        threading.Thread(target=server.serve_forever).start()
+        folder = S3Folder("records", "x", "us-west-2", f"http://127.0.0.1:{server.server_port}", lambda: USER)
+        for number in range(3):
+            folder.put(f"{number}", b"content")
+        assert len(connections) == 1
+        closes.set()
+        for number in range(3):
+            folder.put(f"{number}", b"content")
+        assert len(connections) == 3
+        server.shutdown()
+        folder._connection.close()
