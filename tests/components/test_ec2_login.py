@@ -12,7 +12,7 @@ SSO = (
     "[sso-session corp]\nsso_region = us-west-2\nsso_start_url = https://corp.awsapps.com/start\n"
 )
 SENTENCE = (
-    "AWS: the login of profile ml cannot be used (Error loading SSO Token: Token for corp does not exist). "
+    "AWS: Error loading SSO Token: Token for corp does not exist (us-west-2, profile ml). "
     "Run `aws sso login --profile ml`, `aws login --profile ml` or `aws configure --profile ml`, or set AWS_PROFILE, "
     "or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN."
 )

@@ -100,7 +100,7 @@ def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
 def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) -> None:
     said = refused(region=REGION, profile="none")
     assert said == (
-        "AWS: the settings for AWS of profile none cannot be used (The config profile (none) could not be found). Check the network, "
+        "AWS: The config profile (none) could not be found (eu-west-1, profile none). Check the network, "
         "the name of the region, the profile (aws:profile, AWS_PROFILE, ~/.aws/config) with its credential_process or token file, and "
         "HTTPS_PROXY, AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the like."
     )

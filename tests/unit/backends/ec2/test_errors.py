@@ -1,4 +1,4 @@
-"""The table of AWS's errors: each exception and each code is of one kind, which has one sentence and one remedy."""
+"""The table of AWS's errors: each exception and each code is of one kind, which has one remedy."""
 
 import re
 from collections import Counter
@@ -142,10 +142,10 @@ CODES = {
 def test_a_code_is_of_one_kind_and_the_message_has_it_and_a_remedy(kind: Kind, code: str) -> None:
     error = refusal(code, "what AWS says.")
     found = translated(error, REGION)
-    assert (kind_of(error), f"({code}: what AWS says)" in str(found)) == (kind, True)
+    assert (kind_of(error), str(found).startswith(f"AWS: An error occurred ({code}) when calling ")) == (kind, True)
     assert not isinstance(found, Unreachable)
     assert isinstance(found, BackendError) == (kind in (Kind.THROTTLING, Kind.CONFLICT, Kind.FAILURE))
-    assert str(found).partition("). ")[2]
+    assert str(found).partition("what AWS says (us-west-2). ")[2]
 
 
 def test_what_botocore_repeats_as_throttled_is_throttled() -> None:
@@ -203,7 +203,9 @@ DENIED = "User: arn:aws:iam::1:user/me is not authorized to perform: ec2:RunInst
 
 def test_a_permission_is_named_with_the_operation_and_aws_words() -> None:
     text = said(refusal("AccessDenied", f"{DENIED}because no identity-based policy allows it", "RunInstances", 403))
-    assert text.startswith(f"AWS: the credentials may not do RunInstances in us-west-2 (AccessDenied: {DENIED}because")
+    assert text.startswith(
+        f"AWS: An error occurred (AccessDenied) when calling the RunInstances operation: {DENIED}because"
+    )
     assert text.endswith(
         "Ask those who administer the account; docs/iam-policy.json has all permissions that are needed."
     )
@@ -219,7 +221,9 @@ def test_a_long_encoded_message_is_left_out() -> None:
 def test_an_instance_type_that_a_zone_lacks_is_missing_capacity() -> None:
     message = "not in the Availability Zone (us-west-2d) … or choosing us-west-2a."
     assert kind_of(refusal("Unsupported", message)) is Kind.CAPACITY
-    assert f"(Unsupported: {message[:-1]})" in said(refusal("Unsupported", message))
+    assert f"when calling the DescribeInstances operation: {message[:-1]} (us-west-2)" in said(
+        refusal("Unsupported", message)
+    )
 
 
 def test_a_product_of_the_marketplace_is_not_about_the_region() -> None:
@@ -272,5 +276,5 @@ def test_an_error_of_pulumis_provider_has_the_same_sentence(form: str) -> None:
     denied = provider_error(
         form.format("UnauthorizedOperation", "You are not authorized to perform this operation."), REGION
     )
-    assert "may not do RunInstances in us-west-2" in str(denied)
+    assert "(UnauthorizedOperation) when calling the RunInstances operation: " in str(denied)
     assert provider_error("timeout while waiting for state to become 'running'", REGION) is None

@@ -76,7 +76,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {},
         Kind.LOGIN,
         (
-            "AWS: the login of profile ml cannot be used (Error loading SSO Token: Token for corp does not exist). "
+            "AWS: Error loading SSO Token: Token for corp does not exist (us-west-2, profile ml). "
             "Run `aws sso login --profile ml`, `aws login --profile ml` or "
         ),
     ),
@@ -85,7 +85,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {},
         Kind.LOGIN,
-        "the login cannot be used (Unable to locate credentials). Run `aws",
+        "Unable to locate credentials (us-west-2). Run `aws",
     ),
     "a profile that does not exist": (
         "",
@@ -99,7 +99,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": REGION},
         {},
         Kind.CONFIGURATION,
-        "the settings for AWS cannot be used (Unable to parse config file",
+        "AWS: Unable to parse config file",
     ),
     "a credential process that does not exist": (
         "[profile ml]\ncredential_process = /none/login --me\n",
@@ -113,35 +113,35 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"profile": "ml", "region": REGION},
         {},
         Kind.CONFIGURATION,
-        "the settings for AWS of profile ml cannot be used (JSONDecodeError",
+        "AWS: JSONDecodeError: ",
     ),
     "an endpoint without a scheme": (
         f"[default]\n{KEYS}",
         {"region": REGION},
         {"AWS_ENDPOINT_URL": "localhost"},
         Kind.CONFIGURATION,
-        "(ValueError: Invalid endpoint: localhost). Check the network",
+        "ValueError: Invalid endpoint: localhost (us-west-2). Check the network",
     ),
     "a region that is none": (
         f"[default]\n{KEYS}",
         {"region": "not a region!"},
         {},
         Kind.REGION,
-        "the region 'not a region!' cannot be used",
+        "(not a region!). Run `pulumi config set aws:region",
     ),
     "no region": (
         f"[default]\n{KEYS}",
         {},
         {},
         Kind.REGION,
-        "the region cannot be used (You must specify a region). Run `pulumi config set",
+        "AWS: You must specify a region. Run `pulumi config set",
     ),
     "keys with a line end": (
         "",
         {"region": REGION},
         {"AWS_ACCESS_KEY_ID": "AKIA\n", "AWS_SECRET_ACCESS_KEY": "x", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
         Kind.LOGIN,
-        "cannot be used (An HTTP Client raised an unhandled exception: Invalid header value). Run `aws",
+        "AWS: An HTTP Client raised an unhandled exception: Invalid header value (us-west-2, AWS_ACCESS_KEY_ID). Run `aws",
     ),
 }
 
@@ -166,7 +166,7 @@ def test_a_token_of_sso_that_has_expired(tmp_path: Path) -> None:
     token = {"startUrl": START, "region": REGION, "accessToken": "canary", "expiresAt": past}
     (tmp_path / f"sso/{sha1(b'corp', usedforsecurity=False).hexdigest()}.json").write_text(json.dumps(token))
     text = str(refused(profile="ml"))
-    assert text.startswith("AWS: the login of profile ml cannot be used (")
+    assert text.startswith("AWS: ")
     assert "Run `aws sso login --profile ml`, " in text
 
 
@@ -175,7 +175,7 @@ def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     error = refused(region=REGION)
     assert isinstance(error, Unreachable)
-    assert str(error).startswith("AWS does not respond in us-west-2 (Could not connect to the endpoint URL: ")
+    assert str(error).startswith("AWS: Could not connect to the endpoint URL: ")
     assert "Check the network" in str(error)
 
 
@@ -296,11 +296,11 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         (
             "ExpiredToken",
             400,
-            "AWS: the login cannot be used (ExpiredToken: no). Run `aws ",
+            "no (us-west-2). Run `aws ",
         ),
-        ("OptInRequired", 401, "AWS: the region 'us-west-2' cannot be used"),
-        ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
-        ("NeverSeenBefore", 409, "AWS: the call is refused in us-west-2 (NeverSeenBefore: no)"),
+        ("OptInRequired", 401, "no (us-west-2). Run `pulumi config set aws:region "),
+        ("ServiceUnavailable", 503, "no (us-west-2). Run the command again later"),
+        ("NeverSeenBefore", 409, "no (us-west-2). Correct the id, name or value"),
     ],
 )
 def test_a_code_means_the_same_in_each_form(
@@ -310,17 +310,17 @@ def test_a_code_means_the_same_in_each_form(
     server(status, *body(code))
     with pytest.raises((SpecError, BackendError)) as error:
         call()
-    assert str(error.value).startswith(text)
-    assert code in str(error.value)
+    assert str(error.value).startswith(f"AWS: An error occurred ({code}) when calling the ")
+    assert text in str(error.value)
     assert not isinstance(error.value, Unreachable)
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (400, "the login cannot be used"),
-        (403, "may not do HeadBucket"),
-        (301, "the region 'us-west-2' cannot be used"),
+        (400, "Run `aws sso login`"),
+        (403, "when calling the HeadBucket operation: Forbidden (us-west-2). Ask those who administer"),
+        (301, "Run `pulumi config set aws:region"),
     ],
 )
 def test_a_response_to_head_has_a_status_alone(

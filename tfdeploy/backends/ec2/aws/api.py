@@ -62,7 +62,7 @@ def retry_throttled(call: Callable[[], T]) -> T:
         try:
             return call()
         except AwsFailure as error:
-            if not error.is_throttled or time.monotonic() > deadline:
+            if error.kind is not Kind.THROTTLING or time.monotonic() > deadline:
                 raise
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(2 * pause, _LONGEST_PAUSE)

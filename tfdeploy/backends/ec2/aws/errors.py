@@ -1,4 +1,4 @@
-"""AWS's errors: each is of one kind, by the table `TABLE`, and has AWS's own words and the remedy of its kind.
+"""AWS's errors: each is of one kind, by the table `TABLE`, and has AWS's own words, where, and the remedy of its kind.
 
 `Unreachable` is an error only where nothing responded: a login, a clock, a region or a configuration that cannot be used does not
 show that a cluster no longer exists.
@@ -55,14 +55,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """The errors of one kind. The first row counts that has a message, else a code, else a status.
+    """The errors of one kind. The first row counts that has a message, else a code, else a status."""
 
-    Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `operation`,
-    `profile` (" --profile ml").
-    """
-
-    wrong: str
     remedy: str
+    """With the field `profile` (" --profile ml")."""
     codes: str = ""
     """Codes, as regular expressions."""
     statuses: tuple[int, ...] = ()
@@ -90,7 +86,6 @@ _MORE = (
 
 TABLE: Mapping[Kind, ErrorRow] = {
     Kind.LOGIN: ErrorRow(
-        "the login{of} cannot be used ({detail})",
         _LOG_IN,
         codes="400 AuthFailure CredentialsNotSupported Expired(Token|TradeInToken)(Exception)? IDPRejectedClaim "
         "IncompleteSignature(Exception)? InvalidAccessKeyId InvalidAuthenticationCode InvalidClientException InvalidClientTokenId "
@@ -103,13 +98,11 @@ TABLE: Mapping[Kind, ErrorRow] = {
         message=_HEADER.pattern,
     ),
     Kind.CLOCK: ErrorRow(
-        "the clock of this computer is wrong ({detail})",
         "Set the clock: `timedatectl set-ntp true`, or that of the virtual machine or container host.",
         codes="RequestInTheFuture RequestTimeTooSkewed",
         message="Signature expired|[Ss]ignature not yet current|timestamp.* in the future|is not yet valid",
     ),
     Kind.PERMISSION: ErrorRow(
-        "the credentials{of} may not do {operation}{at} ({detail})",
         "Ask those who administer the account; docs/iam-policy.json has all permissions that are needed.",
         codes="AccountProblem AllAccessDisabled Blocked Forbidden(Exception)? InvalidPayer PendingVerification "
         "OutboundWebIdentityFederationDisabledException SubscriptionRequiredException "
@@ -119,7 +112,6 @@ TABLE: Mapping[Kind, ErrorRow] = {
         message="AWS Marketplace product",
     ),
     Kind.REGION: ErrorRow(
-        "the region{region} cannot be used ({detail})",
         "Run `pulumi config set aws:region us-west-2`, or set ec2.region or AWS_REGION, to a region that the account has enabled.",
         codes="AuthorizationHeaderMalformed InvalidRegion InvalidRequestRegionException (Permanent|Temporary)?Redirect "
         "UnsupportedRegion .*RegionDisabled.* .*OptIn.* .*LocationConstraint.*",
@@ -127,7 +119,6 @@ TABLE: Mapping[Kind, ErrorRow] = {
         exceptions="BaseEndpointResolverError InvalidRegionError NoRegionError ServiceNotInRegionError UnknownRegionError",
     ),
     Kind.THROTTLING: ErrorRow(
-        "AWS refuses the call because the account makes too many calls{at} ({detail})",
         _LATER,
         codes="BandwidthLimitExceeded PriorRequestNotComplete ProvisionedThroughputExceededException TransactionInProgressException "
         ".*(Throttl|TooManyRequests|SlowDown|RequestLimitExceeded|TooManyUpdates).*",
@@ -135,47 +126,37 @@ TABLE: Mapping[Kind, ErrorRow] = {
         exceptions="CapacityNotAvailableError",
     ),
     Kind.CAPACITY: ErrorRow(
-        "AWS cannot provide this{at} now ({detail})",
         _MORE,
         codes="(Insufficient|No)FreeAddressesInSubnet SpotMaxPriceTooLow UnfulfillableCapacity Unsupported(AvailabilityZone)? "
         "Insufficient.*Capacity.* .*CapacityExceeded",
     ),
     Kind.QUOTA: ErrorRow(
-        "a quota of the account is reached{at} ({detail})",
         _MORE,
         codes=".*(Limit|Count|Quota)Exceeded(Exception|Error)? TooManyBuckets.* .*PermissionLimit",
     ),
     Kind.CONFLICT: ErrorRow(
-        "something is in use, or is changed by another call at this moment{at} ({detail})",
         _LATER,
         codes="BucketNotEmpty DependencyViolation EntityTemporarilyUnmodifiable OperationAborted .*InUse(Exception|Error)? "
         "Incorrect.*State Concurrent.* .*Conflict(Exception|Error)?",
     ),
     Kind.GONE: ErrorRow(
-        "what was asked for does not exist{at} ({detail})",
         _CORRECT,
         codes=r".*(NotFound|DoesNotExist)(Exception|Error)? NoSuch.* .*\.Unknown Invalid.*\.Unavailable",
         statuses=(404, 410),
     ),
     Kind.FAILURE: ErrorRow(
-        "AWS failed to carry out the call{at} ({detail})",
         _LATER,
         codes="IDPCommunicationError ServiceFailure Internal.* .*(Unavailable|Timeout)(Exception|Error)? .*ServiceException",
         statuses=(500, 502, 503, 504),
         exceptions="AwsChunkedWrapperError ChecksumError FlexibleChecksumError IncompleteReadError ResponseStreamingError WaiterError",
     ),
     Kind.UNREACHABLE: ErrorRow(
-        "AWS does not respond{at} ({detail})",
         _SETTINGS,
         exceptions="ConnectionError ConnectionClosedError ProxyConnectionError ReadTimeoutError",
     ),
-    Kind.REFUSED: ErrorRow(
-        "the call is refused{at} ({detail})", _CORRECT, exceptions="Boto3Error ParamValidationError"
-    ),
+    Kind.REFUSED: ErrorRow(_CORRECT, exceptions="Boto3Error ParamValidationError"),
     # All other exceptions: those of reading a login, a file or a response.
-    Kind.CONFIGURATION: ErrorRow(
-        "the settings for AWS{of} cannot be used ({detail})", _SETTINGS, exceptions="SSLError Exception"
-    ),
+    Kind.CONFIGURATION: ErrorRow(_SETTINGS, exceptions="SSLError Exception"),
 }
 """Codes and their meaning: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
@@ -196,13 +177,8 @@ class AwsFailure(BackendError):
     """AWS did not perform a call; the same call may succeed later."""
 
     def __init__(self, kind: Kind, wrong: str, remedy: str) -> None:
-        super().__init__(f"{wrong}. {remedy.rstrip('.')}")
+        super().__init__(f"AWS: {wrong}. {remedy.rstrip('.')}")
         self.kind, self.wrong, self.remedy = kind, wrong, remedy
-
-    @property
-    def is_throttled(self) -> bool:
-        """True where AWS asks to repeat the call later."""
-        return self.kind is Kind.THROTTLING
 
 
 class AwsUnreachable(AwsFailure, Unreachable):
@@ -269,7 +245,10 @@ def translated(error: Exception, region: str) -> TfdeployError:
     if isinstance(error, WaiterError) and "Error" in error.last_response and "Max attempts" not in str(error):
         return translated(ClientError(error.last_response, error.kwargs["name"]), region)
     kind = kind_of(error)
-    wrong, remedy = _texts(TABLE[kind], error, region)
+    title = settings.title()
+    place = ", ".join(filter(None, [region, title]))
+    wrong = f"{_detail(error)} ({place})" if place else _detail(error)
+    remedy = TABLE[kind].remedy.format(profile=f" --{title}" if title.startswith("profile ") else "")
     if kind is Kind.UNREACHABLE:
         return AwsUnreachable(kind, wrong, remedy)
     if kind in (Kind.THROTTLING, Kind.CONFLICT, Kind.FAILURE):
@@ -324,28 +303,13 @@ def error_message(error: Exception) -> str:
 
 
 def _detail(error: Exception) -> str:
-    """The message of an error in one line, with AWS's code, and without what follows an invalid header: that may be a key."""
-    text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", error_message(error))).split()).rstrip(".")
-    if isinstance(error, ClientError):
+    """AWS's or boto3's own words in one line, without what follows an invalid header: that may be a key."""
+    text = " ".join(_ENCODED.sub("", _HEADER.sub(r"\1", str(error))).split()).rstrip(".")
+    if isinstance(error, ClientError) and not error_code(error):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        foreign = f"something other than AWS responded: HTTP status {status}"
-        text = f"{error_code(error)}: {text}" if error_code(error) else foreign
+        text = f"something other than AWS responded: HTTP status {status}"
     elif isinstance(error, ResponseParserError):
         text = f"something other than AWS responded: {text}"
-    elif not isinstance(error, (BotoCoreError, Boto3Error)):
+    elif not isinstance(error, (BotoCoreError, Boto3Error, ClientError)):
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
-
-
-def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
-    """The sentence and the remedy."""
-    title = settings.title()
-    values = {
-        "of": f" of {title}" if title else "",
-        "at": f" in {region}" if region else "",
-        "region": f" {region!r}" if region else "",
-        "detail": _detail(error),
-        "operation": error.operation_name if isinstance(error, ClientError) else "this",
-        "profile": f" --{title}" if title.startswith("profile ") else "",
-    }
-    return row.wrong.format_map(values), row.remedy.format_map(values)

@@ -25,7 +25,7 @@ from ....paths import make_private, read_json
 from ...base import ClusterRef
 from .. import cleanup
 from ..aws import api
-from ..aws.errors import AwsFailure
+from ..aws.errors import AwsFailure, Kind
 from . import ssh
 from .model import LIVE, BootFailure
 from .user_data import FAILED, GENERATION_LABEL, HOST_KEY, READY, STARTED
@@ -93,7 +93,7 @@ class _PacedCall(Generic[T]):
             try:
                 self._response, self._interval = self._call(), self._usual
             except AwsFailure as error:
-                if not error.is_throttled:
+                if error.kind is not Kind.THROTTLING:
                     raise
                 self._interval = min(2 * self._interval, LONGEST_INTERVAL)
             finally:
