@@ -18,10 +18,10 @@ LIMITS = {
     "tfdeploy/backends/local": 1720,
     "tfdeploy/backends/docker": 3871,
     "tfdeploy/backends/kubernetes": 2855,
-    "tfdeploy/backends/ec2": 6644,
+    "tfdeploy/backends/ec2": 6507,
     "tfdeploy/report": 4201,
     "tfdeploy/cli": 6310,
-    "tests": 74061,
+    "tests": 73983,
     "bench": 3498,
     "docs": 4515,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47963, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47826, 320
 
 DENSITY = {
     "mean length of a function": 8.6,
