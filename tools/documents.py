@@ -94,7 +94,7 @@ class RunDocument(TypedDict):
     current: bool
     """Whether it is the current run of a cluster that exists."""
     result: str
-    """How it ended, or `running`."""
+    """How it ended, or the state of the current run, as `tfdeploy status` has it."""
     reason: str
     """Why it ended so; empty while it runs."""
     metrics: dict[str, Any]

@@ -4,26 +4,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from ..agent.control.elastic import is_left_out, optional_workers
 from ..agent.control.end_policy import end_of_time, is_worker, may_fail
+from ..agent.model import run_state as states
 from ..agent.model.deciding import WORKER_0, deciding_tasks
 from ..agent.model.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
-from ..agent.model.run_state import (
-    DEAD,
-    EVALUATOR,
-    FINAL,
-    OUT_OF_MEMORY,
-    RUNNING,
-    STOPPED,
-    SUCCEEDED,
-    UNTIL,
-    WORKERS,
-    RunState,
-    TaskState,
-)
+from ..agent.model.run_state import RunState, TaskState
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
 from ..agent.record.terminal_text import shown_text
@@ -49,17 +37,19 @@ def _logged(severity: str) -> str:
 
 _STARTUP = "register cu|register factory|omputation placer|cuda_|cuInit|TF-TRT|libcu|libnvinfer|GPU|gpu"
 _HARMLESS = "dataset|auto_shard|cpu_allocator|End of sequence|OUT_OF_RANGE|grappler|allocator_impl"
-_NOISE = (
-    _logged("I"),
-    rf"{_logged('[WE]')}.*(?:{_STARTUP})",
-    rf"{_logged('W')}.*(?:{_HARMLESS})",
-    r".*oneDNN custom operations are on",
-    r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
-    r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
-    r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
-    r"To enable (?:the following instructions|them in other operations)",
-    r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
-    r"During handling of the above exception|The above exception was the direct cause",
+_NOISE = "|".join(
+    (
+        _logged("I"),
+        rf"{_logged('[WE]')}.*(?:{_STARTUP})",
+        rf"{_logged('W')}.*(?:{_HARMLESS})",
+        r".*oneDNN custom operations are on",
+        r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
+        r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
+        r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
+        r"To enable (?:the following instructions|them in other operations)",
+        r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
+        r"During handling of the above exception|The above exception was the direct cause",
+    )
 )
 """What TensorFlow prints at each start, and other lines that do not explain why a program failed."""
 
@@ -112,13 +102,7 @@ class Finding(NamedTuple):
 
 def is_noise(text: str) -> bool:
     """Whether a line is one of those that TensorFlow prints at each start."""
-    return _noise().match(text) is not None
-
-
-@cache
-def _noise() -> re.Pattern[str]:
-    """Compiling this takes as long as importing ten modules, and most updates have no such line."""
-    return re.compile("|".join(_NOISE))
+    return re.match(_NOISE, text) is not None  # compiled at the first call: that takes as long as importing ten modules
 
 
 def failure_of(task: TaskState, observed: ObservedState) -> Finding:
@@ -139,7 +123,7 @@ def failure_of(task: TaskState, observed: ObservedState) -> Finding:
 
 
 def _how_it_failed(task: TaskState) -> str:
-    if task.state == OUT_OF_MEMORY:
+    if task.state == states.OUT_OF_MEMORY:
         return "ran out of memory"
     return f"was killed by {task.signal}" if task.signal else f"failed with exit code {task.exit_code}"
 
@@ -155,10 +139,10 @@ def _without_it(task: TaskState, run: RunState | None) -> str:
 def failures(observed: ObservedState) -> list[Finding]:
     """The tasks that failed in a failed run: those that decided its result first, then training tasks, each in the order of time."""
     run = observed.view.run_state
-    if run is None or run.result is None or run.result.state not in DEAD:
+    if run is None or run.result is None or run.result.state not in states.DEAD:
         return []
     deciding = run.result.tasks
-    failed = [task for task in run.tasks.values() if task.state in DEAD]
+    failed = [task for task in run.tasks.values() if task.state in states.DEAD]
     failed.sort(key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
     return [failure_of(task, observed) for task in failed]
 
@@ -215,7 +199,7 @@ def program_problems(observed: ObservedState) -> list[Finding]:
         return findings
     if run.result is None:
         findings = _session_waits(run, observed)
-    elif run.result.state == SUCCEEDED:
+    elif run.result.state == states.SUCCEEDED:
         findings = [*_without_steps(run, observed), *_not_evaluated(run)]
     return [*findings, *_until_problems(observed)]
 
@@ -229,7 +213,7 @@ def warnings(observed: ObservedState) -> list[Finding]:
 def _lost_with_success(observed: ObservedState) -> list[Finding]:
     """What a run has lost although it has succeeded."""
     run, findings = observed.view.run_state, list[Finding]()
-    if run is None or run.result is None or run.result.state != SUCCEEDED:
+    if run is None or run.result is None or run.result.state != states.SUCCEEDED:
         return findings
     ended = [(task, task.end) for task in run.training_tasks if task.end]
     killed = [task for task, end in ended if end.killed]
@@ -277,23 +261,23 @@ _LONGEST_VALUE = 40
 def _session_waits(run: RunState, observed: ObservedState) -> list[Finding]:
     """The running tasks that print nothing but that their session waits for a peer."""
     findings = []
-    for task in [task for task in run.training_tasks if task.state == RUNNING]:
+    for task in [task for task in run.training_tasks if task.state == states.RUNNING]:
         awaited = Counter[str]()
         for line in reversed(observed.view.logs.get(task.hostname, [])):
             if match := _WAIT.search(line.text):
                 awaited[_peer(run, match["job"], int(match["index"]))] += 1
             elif line.text.strip():
                 break
-        states = {name: run.tasks[name].state if name in run.tasks else "not there" for name in awaited if name}
-        for name, state in states.items():
-            if state in (*FINAL, "not there") or awaited[name] >= _LEAST_LINES:
+        peers = {name: run.tasks[name].state if name in run.tasks else "not there" for name in awaited if name}
+        for name, state in peers.items():
+            if state in (*states.FINAL, "not there") or awaited[name] >= _LEAST_LINES:
                 findings.append(_session_wait(task, name, state))
                 break
     return findings
 
 
 def _session_wait(task: TaskState, peer: str, state: str) -> Finding:
-    own = f"/job:{'worker' if task.job in WORKERS else task.job}/task:{task.index}"
+    own = f"/job:{'worker' if task.job in states.WORKERS else task.job}/task:{task.index}"
     session = f'`config=tf.compat.v1.ConfigProto(device_filters=["/job:ps", "{own}"])`'
     text = f"{task.hostname} waits for {peer} ({state}), which does not respond to its session."
     return Finding(task.hostname, text, f"In the program, create the session with {session}.")
@@ -303,7 +287,7 @@ def _peer(run: RunState, job: str, index: int) -> str:
     """The task that TensorFlow knows by this job and index; empty for none."""
     if f"{job}-{index}" in optional_workers(run.spec):
         return f"{job}-{index}"
-    jobs = {"worker": WORKERS, "master": ("chief",)}.get(job, (job,))
+    jobs = {"worker": states.WORKERS, "master": ("chief",)}.get(job, (job,))
     names = [task.hostname for name in jobs for task in run.training_tasks if task.job == name]
     return names[index] if index < len(names) else ""
 
@@ -326,15 +310,15 @@ def _without_steps(run: RunState, observed: ObservedState) -> list[Finding]:
 
 def _ran_too_long(run: RunState, task: TaskState) -> bool:
     """Whether it was stopped at the end of the time that it had after the end of the run."""
-    return task.state == STOPPED and task.ended >= end_of_time(run, task)
+    return task.state == states.STOPPED and task.ended >= end_of_time(run, task)
 
 
 def _not_evaluated(run: RunState) -> list[Finding]:
     """The evaluator that failed after the success of the run, or did not end in its time."""
     findings = []
-    for task in [task for task in run.training_tasks if task.job == EVALUATOR]:
+    for task in [task for task in run.training_tasks if task.job == states.EVALUATOR]:
         is_late = run.spec.evaluator_timeout > 0 and _ran_too_long(run, task)
-        if run.result is not None and task.since >= run.result.at and (task.state in DEAD or is_late):
+        if run.result is not None and task.since >= run.result.at and (task.state in states.DEAD or is_late):
             how = "still ran at the end of its `evaluator_timeout`" if is_late else f"failed ({exit_text(task.end)})"
             text = f"{task.hostname} {how}: the last checkpoint may not be evaluated."
             findings.append(Finding(task.hostname, text, f"Its output: `tfdeploy logs {task.hostname}`.", wrong=False))
@@ -346,7 +330,7 @@ def _waits_for_machines(observed: ObservedState) -> list[Finding]:
     run, findings = observed.view.run_state, []
     if run is None or run.result is not None:
         return []
-    open_tasks = [task for task in run.tasks.values() if task.state not in FINAL]
+    open_tasks = [task for task in run.tasks.values() if task.state not in states.FINAL]
     for machine, remedy in observed.machines.remedies.items():
         names = [task.hostname for task in open_tasks if task.report.machine == machine]
         if names:
@@ -359,7 +343,7 @@ def _waits_for_machines(observed: ObservedState) -> list[Finding]:
 def _until_problems(observed: ObservedState) -> list[Finding]:
     """The metrics of `until` that the controller could not compare in this run, and still cannot."""
     run = observed.view.run_state
-    if run is None or (run.result is not None and run.result.cause == UNTIL):
+    if run is None or (run.result is not None and run.result.cause == states.UNTIL):
         return []
     problems = []
     for metric in [condition.metric for condition in run.spec.until]:
@@ -367,10 +351,11 @@ def _until_problems(observed: ObservedState) -> list[Finding]:
         if f"{UNTIL_DISABLED} {metric}" in run.until_problems:
             text = f"`until` does not see new values of {metric}: its pattern takes too long in the output."
             remedy = "Give `metrics` a pattern without nested repetitions."
-            problems.append(Finding("", text, remedy, wrong=run.result is None))
         elif f"{UNTIL_NO_NUMBER} {metric}" in run.until_problems and value is not None and number_in(value) is None:
             shown = repr(shown_text(value)[:_LONGEST_VALUE])
             text = f"`until` cannot compare {metric}: its last value {shown} is not a number."
             remedy = f"Let its pattern in `metrics` capture the number alone, as `{metric}: ([0-9.]+)` does."
-            problems.append(Finding("", text, remedy, wrong=run.result is None))
+        else:
+            continue
+        problems.append(Finding("", text, remedy, wrong=run.result is None))
     return problems

@@ -356,10 +356,16 @@ def _artifact_rows(observed: ObservedState) -> list[ArtifactRow]:
     view = observed.view
     if view.run_state is None:
         return []
-    folder = f"{observed.record_folder}/runs/{view.run_state.spec.id}/artifacts"
+    run, uploads = view.run_state.spec, view.run_state.uploads.items()
+    folder = f"{observed.record_folder}/runs/{run.id}/artifacts"
     rows = [_artifact_row(artifact, folder) for artifact in view.artifacts]
-    left_out = [_missing_artifact(item.name, item.size, f"{reason_text(item.reason)}.") for item in view.left_out]
-    return [*rows, *left_out, *_lost_artifacts(view.run_state)]
+    rows += [_missing_artifact(item.name, item.size, f"{reason_text(item.reason)}.") for item in view.left_out]
+    for machine, upload in uploads:
+        if upload.state in (states.UPLOAD_LOST, states.UPLOAD_GIVEN_UP):
+            silent = f"the launcher of {upload.task} on {machine} did not respond"
+            text = f"{silent}, so that models and checkpoints there were not uploaded."
+            rows.append(_missing_artifact(run.train_dir, 0, text))
+    return rows
 
 
 def _artifact_row(artifact: StoredArtifact, folder: str) -> ArtifactRow:
@@ -377,18 +383,6 @@ def _artifact_row(artifact: StoredArtifact, folder: str) -> ArtifactRow:
 
 def _missing_artifact(name: str, size: int, sentence: str) -> ArtifactRow:
     return {"name": name, "kind": "", "size": size, "path": "", "problem": sentence[0].upper() + sentence[1:]}
-
-
-def _lost_artifacts(run_state: RunState) -> list[ArtifactRow]:
-    return [
-        _missing_artifact(
-            run_state.spec.train_dir,
-            0,
-            f"the launcher of {upload.task} on {machine} did not respond, so that models and checkpoints there were not uploaded.",
-        )
-        for machine, upload in run_state.uploads.items()
-        if upload.state in (states.UPLOAD_LOST, states.UPLOAD_GIVEN_UP)
-    ]
 
 
 def _is_uploading(observed: ObservedState) -> bool:

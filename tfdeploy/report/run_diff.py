@@ -15,8 +15,6 @@ class RunDiff:
 
     older: StoredRun
     newer: StoredRun
-    speeds: tuple[float | None, float | None] = (None, None)
-    """The last steps a second of each; None where its output has no steps."""
 
     @property
     def changed(self) -> list[str]:
@@ -27,8 +25,8 @@ class RunDiff:
         """As JSON."""
         tables, names = self.value_tables(), ("name", "older", "newer")
         return {
-            "older": {**self.older.to_dict(), "steps_per_second": self.speeds[0]},
-            "newer": {**self.newer.to_dict(), "steps_per_second": self.speeds[1]},
+            "older": {**self.older.to_dict(), "steps_per_second": self.older.speed},
+            "newer": {**self.newer.to_dict(), "steps_per_second": self.newer.speed},
             "changed": self.changed,
             **{title.lower(): [dict(zip(names, row, strict=True)) for row in rows] for title, rows in tables.items()},
         }
@@ -45,8 +43,8 @@ class RunDiff:
     def compared(self, now: float) -> list[tuple[str, str, str]]:
         """What is known of both runs, side by side: the name of each thing, and its text for the older and the newer run."""
         cells = [
-            {**run.cells(now), "steps/s": _speed_text(speed), "tasks": counts_text(run.tasks)}
-            for run, speed in zip((self.older, self.newer), self.speeds, strict=True)
+            {**run.cells(now), "steps/s": _speed_text(run.speed), "tasks": counts_text(run.tasks)}
+            for run in (self.older, self.newer)
         ]
         names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]
         rows = [(name, cells[0].get(name, ""), cells[1].get(name, "")) for name in names]

@@ -81,7 +81,7 @@ class StoredRun:
 
     @property
     def result(self) -> str:
-        """How it ended, or whether it runs."""
+        """How it ended, or its present state."""
         return self.state.result.state if self.state.result else self.now or UNFINISHED
 
     def cells(self, now: float) -> dict[str, str]:

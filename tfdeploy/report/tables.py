@@ -214,8 +214,5 @@ def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
 
 
 def _with_short_commands(table: Table) -> Table:
-    if "command" not in table.columns:
-        return table
-    return table._replace(
-        rows=[{**row, "command": _cut(row["command"].replace("\n", " "), _COMMAND_LENGTH)} for row in table.rows]
-    )
+    rows = [{**row, "command": _cut(row["command"].replace("\n", " "), _COMMAND_LENGTH)} for row in table.rows]
+    return table._replace(rows=rows)

@@ -24,7 +24,6 @@ WORDS = [
         "use placeholders such as --job_name={job_name} in the text",
         "use placeholders such as --job_name={job_name} in the text",
     ),
-    ("`tfdeploy logs worker-0` shows its output.", "`tfdeploy logs worker-0` shows its output."),
 ]
 
 

@@ -10,8 +10,8 @@ from tfdeploy.report.run_history import StoredRun
 
 
 def test_the_text_has_results_and_changes() -> None:
-    first, second = stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}, workers=3))
-    difference = RunDiff(first, second, (10.0, None))
+    first, second = stored(finished(1_000.0), speed=10.0), stored(finished(5_000.0, env={"LR": "0.1"}, workers=3))
+    difference = RunDiff(first, second)
     assert difference.text(9_000.0).splitlines() == [
         "           OLDER                  NEWER",
         f"run        {first.spec.id}           {second.spec.id}",
@@ -32,7 +32,7 @@ def test_the_text_has_results_and_changes() -> None:
     ]
     data = difference.to_dict()
     assert (data["older"]["steps_per_second"], data["newer"]["steps_per_second"]) == (10.0, None)
-    assert "steps/s" not in RunDiff(first, second).text(9_000.0)
+    assert "steps/s" not in RunDiff(second, second).text(9_000.0)
 
 
 def learning(rate: str, worker: Mapping[str, Any] = MappingProxyType({}), **args: Any) -> StoredRun:

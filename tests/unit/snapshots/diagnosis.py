@@ -68,7 +68,7 @@ ENGINE = [
     "driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",
     'exec: "pithon": executable file not found in $PATH',
     "could not select device driver with capabilities: [[gpu]]",
-    "invalid mount config for type bind: bind source path does not exist: /data",
+    'services is forbidden: User "ada" cannot list resource "services" in API group "" in the namespace "training"',
     "the API server at https://kube:6443 does not respond (refused)",
     "https://kube:6443 does not accept the login of the kubeconfig (Unauthorized)",
     "ErrImagePull: not found",

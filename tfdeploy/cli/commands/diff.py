@@ -42,7 +42,7 @@ def diff(query: ClusterQuery, older: str = "", newer: str = "", html: Path | Non
     second = _find(entry.title, runs, newer) if newer else runs[-1]
     others = [run for run in runs if run is not second]
     first = _find(entry.title, others, older) if older else _before(others, second)
-    result = RunDiff(first, second, (first.speed, second.speed))
+    result = RunDiff(first, second)
     if html is not None:
         _write_page(html, result, query.as_json)
     elif query.as_json:

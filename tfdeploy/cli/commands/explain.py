@@ -34,8 +34,11 @@ def explain(query: ClusterQuery, hostname: str = "") -> None:
     hostnames = [task["hostname"] for task in snapshot.report.tasks]
     if hostname and hostname not in hostnames:
         raise no_task(snapshot.entry.title, hostname, hostnames)
-    findings = [*diagnosis.explain(_facts(snapshot), hostname), *_stopped(snapshot)]
-    if snapshot.entry.cluster["project"] == PROJECT:
+    entry = snapshot.entry
+    restore = load(entry.cluster["backend"]).restore_command
+    facts = Facts(snapshot.report, snapshot.observed, restore, entry.expected.serve, entry.ended)
+    findings = [*diagnosis.explain(facts, hostname), *_stopped(snapshot)]
+    if entry.cluster["project"] == PROJECT:
         findings = [finding._replace(remedy=in_words_of_run(finding.remedy)) for finding in findings]
     if query.as_json:
         print_json([finding._asdict() for finding in findings])
@@ -52,12 +55,6 @@ def _stopped(snapshot: Snapshot) -> list[Finding]:
         return []
     remedy = "" if snapshot.is_finished else "`tfdeploy dump` shows what each task does."
     return [Finding("", text, remedy, wrong=False)]
-
-
-def _facts(snapshot: Snapshot) -> Facts:
-    entry = snapshot.entry
-    restore = load(entry.cluster["backend"]).restore_command
-    return Facts(snapshot.report, snapshot.observed, restore, entry.expected.serve, entry.ended)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

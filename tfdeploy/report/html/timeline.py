@@ -39,20 +39,14 @@ def timeline(hostnames: Sequence[str], happened: Sequence[Event], now: float) ->
     """The phases of these tasks, and of tasks that were removed, until now or the run's end; None without events."""
     if not happened:
         return None
-    begin, end = _time_span(happened, now)
     ends = [(event.at, event.result.state) for event in happened if event.result is not None]
+    times = [event.at for event in happened]
+    begin, end = min(times), max(times if ends else [*times, now])
     registered = [event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED]
     lanes = _Lanes([*dict.fromkeys([*hostnames, *registered])], begin)
     for event in happened:
         lanes.apply(event)
     return Timeline(begin, end, lanes.finish(end), ends[-1] if ends else None)
-
-
-def _time_span(happened: Sequence[Event], now: float) -> tuple[float, float]:
-    """When the first event happened, and when the run ended, or now; in seconds since 1970. There is at least one event."""
-    last = max(event.at for event in happened)
-    is_over = any(event.result is not None for event in happened)
-    return min(event.at for event in happened), last if is_over else max(last, now)
 
 
 def _is_auxiliary(hostname: str) -> bool:
