@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import registry
 from ..backends.backend import preload, search
@@ -241,18 +241,13 @@ def _selected_stack(project: str, file: Path) -> str:
     if stack := os.environ.get("PULUMI_STACK"):
         return stack.rpartition("/")[2]
     digest = hashlib.sha1(str(file).encode(), usedforsecurity=False).hexdigest()
-    workspace = _read_json(pulumi_home() / "workspaces" / f"{project}-{digest}-workspace.json")
-    stacks = workspace.get("stacks") or {}
-    selected = stacks.get(registry.login()) or workspace.get("stack", "")
-    return str(selected).rpartition("/")[2]
-
-
-def _read_json(file: Path) -> Mapping[str, Any]:
+    file = pulumi_home() / "workspaces" / f"{project}-{digest}-workspace.json"
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        workspace = json.loads(file.read_text(encoding="utf-8"))
+        selected = (workspace.get("stacks") or {}).get(registry.login()) or workspace.get("stack", "")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+    return str(selected).rpartition("/")[2]
 
 
 def _only_stack(project: str, entries: Sequence[Entry]) -> str:
