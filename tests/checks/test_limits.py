@@ -20,7 +20,7 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2855,
     "tfdeploy/backends/ec2": 6507,
     "tfdeploy/report": 4169,
-    "tfdeploy/cli": 6307,
+    "tfdeploy/cli": 6302,
     "tests": 73983,
     "bench": 3498,
     "docs": 4515,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47791, 320
+PACKAGE_LINES, PACKAGE_MODULES = 47786, 320
 
 DENSITY = {
     "mean length of a function": 8.6,
