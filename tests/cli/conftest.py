@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
-from tests.docker.project import DockerProject
 from tests.integration.conftest import Project
 from tests.waiting import until
 from tfdeploy.agent.record.record import Record
@@ -73,16 +72,3 @@ def training(shared_training: Training) -> Training:
     if not shared_training.fresh():
         shared_training.renew()
     return shared_training
-
-
-@pytest.fixture
-def docker_project(
-    tmp_path: Path, engine: str, python_image: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[DockerProject]:
-    """A project on a real engine, with its stack."""
-    project = DockerProject(tmp_path / "docker", engine, python_image)
-    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
-    project.write('command=["python", "train.py"], code="code", workers=1')
-    project.init()
-    yield project
-    project.clean()

@@ -3,7 +3,7 @@
 import time
 
 from tests.components.conftest import WAITS, Standing
-from tests.components.processes import alive, halted
+from tests.components.processes import halted
 from tests.waiting import PATIENCE
 from tfdeploy.backends.local.backend import BACKEND
 
@@ -34,16 +34,6 @@ def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> N
     assert not BACKEND.runner.task_exists(cluster.task_props("worker-1"))
     cluster.stand()
     cluster.until_running("worker-1", times=2)
-
-
-def test_a_dismissed_job_has_stopped_by_request(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("ps-0", "worker-0")
-    BACKEND.runner.stop_run(cluster.run_props())
-    assert not any(map(alive, cluster.started("ps-0") + cluster.started("worker-0")))
-    seen = cluster.look()
-    assert (seen.state, seen.reason) == ("stopped", "by request")
-    assert [row["status"] for row in seen.tasks] == ["stopped (by request)", "stopped (by request)"]
 
 
 def test_dismissing_waits_for_no_launcher_that_has_gone(cluster: Standing) -> None:

@@ -107,37 +107,6 @@ def test_two_clusters_in_one_program_wait_side_by_side(project: Project) -> None
     project.assert_nothing_left()
 
 
-def test_configuration_takes_the_place_of_arguments(project: Project) -> None:
-    project.write('command=["python", "train.py"], code="code"', "import sys\nprint(*sys.argv[1:])")
-    for key, value in {"workers": "2", "log_lines": "1", "wait": "5m"}.items():
-        assert project.call("config", "set", f"tfdeploy:{key}", value, "--stack", project.stack).exit_code == 0
-    project.up()
-    assert list(project.statuses()) == ["worker-0", "worker-1"]
-    project.destroy()
-
-
-GATED = """\
-import os, pathlib, time
-gate = pathlib.Path(os.environ["COUNTER"], "gate")
-while os.environ["TFDEPLOY_JOB_NAME"] == "ps" or not gate.exists():
-    time.sleep(0.05)
-"""
-"""Ends when the test opens the gate; a ps never does."""
-
-
-def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> None:
-    env = "env={'COUNTER': __import__('os').environ['COUNTER']}"
-    project.write(f"{JOB.format(workers=1)}, {env}", GATED)
-    project.up()
-    assert project.outputs()["state"] in ("starting", "running"), "it cannot end before the gate is open"
-    project.until_running("ps-0", "worker-0")
-    assert project.shown()["state"] == "running"
-    (project.folder / "counter" / "gate").touch()
-    project.up(env={"TFDEPLOY_WAIT": "10m"})
-    assert project.outputs()["state"] == "succeeded"
-    project.destroy()
-
-
 def test_output_in_the_code_folder_starts_no_other_run_and_a_change_during_the_update_is_not_shipped(
     project: Project,
 ) -> None:

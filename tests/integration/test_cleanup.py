@@ -1,14 +1,11 @@
 """Nothing is left, however it came to be left."""
 
 import os
-import shutil
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.integration.conftest import Project, plugins_end
-from tests.removal import kill_all
 from tests.verbs import Terminal, Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.record import Record
@@ -76,17 +73,6 @@ def test_pulumi_dies_while_it_waits_and_the_next_update_continues(project: Proje
     project.destroy()
 
 
-def test_destroy_keeps_the_record_and_says_where_and_a_second_one_is_a_no_op(project: Project) -> None:
-    project.write(JOB.replace('wait="0"', 'wait="5m"').replace("ps=1, ", ""), "print('the last line')")
-    project.up()
-    output = project.destroy().output
-    kept = Path(output.partition("are stored in ")[2].split()[0])
-    assert [path.read_text()[27:] for path in kept.glob("record/runs/*/logs/worker-0/0.log")] == [
-        " stdout F:1 the last line\n"
-    ]
-    assert project.destroy().exit_code == 0
-
-
 STUBBORN = """\
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -115,15 +101,6 @@ def test_destroy_prints_what_it_waits_for_and_ends_with_a_signal(project: Projec
     project.destroy()
 
 
-def test_destroy_ends_grandchildren_that_left_their_session(project: Project) -> None:
-    script = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\ntime.sleep(600)"
-    project.write(JOB, script)
-    project.up()
-    project.until_running("worker-0")
-    until(lambda: any(process.name() == "sleep" for process in marked(project.places().home)), "grandchild")
-    project.destroy()
-
-
 def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None:
     """Even in a shell that has the cluster's mark, as every process of the cluster does."""
     project.write(JOB, SLEEPER)
@@ -140,16 +117,6 @@ def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None
     project.assert_nothing_left()
 
 
-def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) -> None:
-    project.write(JOB, SLEEPER)
-    project.up()
-    home = project.places().home
-    kill_all(marked(home))
-    until(lambda: not marked(home), "all are gone")
-    shutil.rmtree(home)
-    assert "are stored in" not in project.destroy().output
-
-
 def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
     project.write(JOB, SLEEPER)
     project.up()
@@ -164,18 +131,6 @@ def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
     assert all(row["status"].startswith("unreachable since") for row in outputs["tasks"])
     project.up("--refresh")
     project.until_running("ps-0", "worker-0")
-    project.destroy()
-
-
-def test_a_dead_task_alone_is_seen_by_refresh(project: Project) -> None:
-    project.write(JOB, SLEEPER)
-    project.up()
-    project.until_running("ps-0", "worker-0")
-    project.supervisor().remove("worker-0", 30)
-    assert project.up().steps() == {"unchanged": 7}
-    assert project.statuses() == {"ps-0": "running", "worker-0": "interrupted"}
-    assert project.up("--refresh").touched() == {"test-worker-0"}
-    project.until_running("worker-0")
     project.destroy()
 
 

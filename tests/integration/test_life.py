@@ -40,22 +40,3 @@ def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> Non
     assert not list((state / "code").glob("*")), "the code of a destroyed cluster"
     shutil.rmtree(state / "retained")
     assert tfdeploy(project, "runs", "--json").data == []
-
-
-def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Project) -> None:
-    project.write(JOB.replace("ps=1, ", ""), "import sys\nprint('last words')\nsys.exit(3)")
-    done = project.up(fails=True)
-    assert "worker-0 failed (exit 3)" in done.output or "worker-1 failed (exit 3)" in done.output
-    assert "last words" in done.output
-    outputs = project.outputs()
-    assert outputs["state"] == "failed"
-    assert 3 in [row["exit_code"] for row in outputs["tasks"]]
-    later = project.up(fails=True)
-    assert later.touched() == set()
-    starts = "or another `run_id`, starts a new run."
-    assert starts in later.output.partition("test: the run failed: ")[2].splitlines()[0]
-    assert "This update has started no run." in later.output
-    assert 'resume_from="' in later.output
-    warned = project.up(env={"TFDEPLOY_WAIT": "0"})
-    assert starts in warned.output.partition("warning: test: the run failed: ")[2].splitlines()[0]
-    project.destroy()

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.conftest import ROOT
 from tests.integration.moving import MovingProject, assert_continuous, assert_goes_on, continued_at
 from tests.toy_backend.backend import BACKEND as TOY
-from tests.toy_backend.backend import BROKEN, discover
+from tests.toy_backend.backend import discover
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import STOP_REQUESTED, STOPPED
@@ -18,10 +18,10 @@ ACCURACY = {"accuracy": r"MNIST accuracy: (\S+)"}
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[MovingProject]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MovingProject]:
     folder = tmp_path / "project"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-    project = MovingProject(folder, getattr(request, "param", "project"))
+    project = MovingProject(folder)
     yield project
     project.clean()
     for cluster in discover():
@@ -47,22 +47,6 @@ def test_a_run_that_the_user_has_stopped_continues_where_it_moves_to(project: Mo
     assert starts[1] > last - 10, "from the newest checkpoint"
     assert_goes_on(updated, "toy", lines)
     assert_continuous(lines)
-    project.destroy()
-
-
-@pytest.mark.parametrize("project", [BROKEN], indirect=True)
-def test_a_place_that_fails_leaves_the_run_where_it_is(project: MovingProject) -> None:
-    project.begin_on("local")
-    project.until_step("local", 7)
-    failed = project.move_to("toy", fails=True)
-    assert "creates no controller" in failed.output
-    assert "to return: `pulumi config set tfdeploy:backend local && pulumi up`" in failed.output
-    assert project.run_at("local").result is None, "it is stopped only when the other controller responds"
-    assert (project.prefixes(), project.registered_backend()) == ({"test", "test-toy"}, "local")
-    project.move_to("local")
-    assert not project.has_place("toy")
-    lines = project.lines_at("local")
-    assert len(continued_at(lines)) == 1, "it was never stopped"
     project.destroy()
 
 

@@ -38,27 +38,3 @@ def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -
     assert project.up().steps() == {"unchanged": 6}
     assert project.outputs()["endpoints"] == {"worker-0": f"127.0.0.1:{port}"}
     project.destroy()
-
-
-def test_wrong_types_in_the_configuration_are_refused(project: Project) -> None:
-    project.write('command=["python", "train.py"], code="code"')
-    project.call("config", "set", "tfdeploy:workers", "many", "--stack", project.stack)
-    said = project.call("preview", "--stack", project.stack).output
-    assert "configuration tfdeploy:workers: 'many' is not an integer" in said
-
-
-def test_requirements_that_cannot_be_installed_fail_the_update_with_pips_last_lines(project: Project) -> None:
-    project.write(
-        'command=["python", "train.py"], code="code", workers=1, requirements=["gone @ file:///no/such/gone-1-py3-none-any.whl"]'
-    )
-    done = project.up(fails=True)
-    assert "installing the requirements" in done.output
-    assert "/no/such/gone-1-py3-none-any.whl" in done.output
-    project.destroy()
-
-
-def test_preview_says_what_is_shipped_and_makes_nothing(project: Project) -> None:
-    done = project.call("preview", "--stack", project.stack)
-    assert "1 task; code: 1 file" in done.output
-    assert "The run succeeds when worker-0 succeeds.\n" in done.output
-    assert not (project.folder / "state").exists()

@@ -49,14 +49,10 @@ from tfdeploy.backends.controller_calls import ControllerApi
 from tfdeploy.backends.move import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import compiled_application, version
-from tfdeploy.errors import BackendError
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan
 from tfdeploy.spec.cluster import ClusterSpec
-
-BROKEN = "broken"
-"""The name of a project whose runs cannot move to the toy backend."""
 
 _STOP_MARGIN = 30.0
 _NODES = ("node-a", "node-b")
@@ -253,8 +249,6 @@ class ToyTaskRunner(TaskRunner):
     @contextmanager
     def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
         home = _Home(props["cluster"])
-        if props["cluster"]["project"] == BROKEN:
-            raise BackendError("the toy backend creates no controller for this project")
         home.prepare(props["cluster"], props["token"])
         with home.controller() as controller:
             controller_calls.await_controller(controller, props["cluster"]["name"])
