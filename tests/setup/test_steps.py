@@ -42,19 +42,6 @@ sys.exit(main.main())
 """
 
 
-def test_a_step_runs_while_another_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")  # opening it waits for the other end
-    commands = {"write": "echo sent >pipe", "read": "read line <pipe && test $line = sent"}
-    side_by_side(
-        *(
-            partial(run, name, ["timeout", "60", "sh", "-c", text], tmp_path / name, cwd=tmp_path)
-            for name, text in commands.items()
-        )
-    )
-    said = capsys.readouterr().out
-    assert all(f"{name}: done in " in said for name in commands), said
-
-
 def test_the_first_failure_is_reported_and_ends_the_others(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 

@@ -58,15 +58,6 @@ def present() -> Iterator[Distant]:
         yield distant
 
 
-def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
-    present.update()
-    present.print(0, [(STDOUT, b"last words\n")])
-    present.happen("it ended")
-    present.submit("two", 2)
-    present.update()
-    present.check_same()
-
-
 def test_another_life_that_begins_during_an_update_does_no_harm(
     present: Distant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

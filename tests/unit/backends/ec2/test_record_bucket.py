@@ -119,21 +119,6 @@ def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None
     assert record_bucket.stored_run(CLUSTER).run_state is None
 
 
-def test_a_file_in_parts_comes_together_and_only_what_it_has_grown_by_later(s3: Any) -> None:
-    written(s3, 1.0, {LOG: b"one, two"}, part=4)
-    s3.put_object(
-        Bucket=record_bucket.bucket_of(CLUSTER).name,
-        Key=f"{FOLDER}/record/a1/{LOG}@1",
-        Body=b" two, and what it has grown by",
-    )
-    assert record_bucket.download(CLUSTER)
-    assert at_home()[LOG] == "one, two"
-    written(s3, 2.0, {LOG: b"one, two, three"}, part=4)
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
-    assert record_bucket.download(CLUSTER)
-    assert at_home()[LOG] == "one, two, three"
-
-
 def listed_artifacts(version: str, *names: str) -> bytes:
     """The list of a run's artifacts, each of one file with three bytes."""
     files = [ManifestFile(name, 3, version) for name in names]
