@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6507,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 73345,
+    "tests": 73250,
     "bench": 3498,
     "docs": 4515,
     "design": 1901,

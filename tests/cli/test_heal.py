@@ -1,10 +1,8 @@
 """What died comes back; an edit is refused."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
-import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
 from tests.integration.conftest import Project
@@ -56,15 +54,3 @@ def test_a_job_that_is_over_needs_nothing(training: Project) -> None:
     over = tfdeploy(training, "restart", "--lost")
     assert (over.code, over.out) == (0, "training/test: the run has ended, so nothing is restored.\n")
     assert not training.supervisor().running()
-
-
-@pytest.fixture
-def empty(projects: Callable[[str], Project]) -> Project:
-    """A project that was never brought up."""
-    project = projects("empty")
-    project.write(ARGUMENTS, TRAIN)
-    return project
-
-
-def test_where_nothing_was_made_there_is_nothing_to_heal(empty: Project) -> None:
-    assert tfdeploy(empty, "restart", "--lost", "--stack", "test").code == 3

@@ -2,11 +2,8 @@
 
 import shutil
 
-import pytest
-
 from tests.cli.calling import ARGUMENTS, TRAIN, tfdeploy
 from tests.integration.conftest import Project
-from tfdeploy import registry
 
 
 def state_of(project: Project, *options: str) -> str:
@@ -47,22 +44,6 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
     project.assert_nothing_left()
     assert state_of(project) == ""
     assert "Retained on purpose: 1 record of destroyed clusters" in tfdeploy(project, "ls", "--leftovers").out
-
-
-def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(training.folder / "state"))
-    entry, *destroyed = registry.entries()
-    for former in destroyed:  # by an earlier test; Pulumi is asked where these were, too
-        registry.path_of(former.cluster).unlink()
-    assert entry.login == training.env["PULUMI_BACKEND_URL"]
-    elsewhere = training.folder / "empty"
-    elsewhere.mkdir()
-    for login, state in ((f"file://{training.folder}/absent", "unknown"), ("", "")):
-        registry.write(registry.Entry(**{**entry.__dict__, "login": login}))
-        assert state_of(training) == state, "Pulumi is asked where the registry says"
-        with monkeypatch.context() as patch:
-            patch.setitem(training.env, "PULUMI_BACKEND_URL", f"file://{elsewhere}")
-            assert state_of(training) == "unknown"
 
 
 def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Project) -> None:

@@ -72,11 +72,3 @@ def test_where_there_is_nothing_one_sentence_says_what_would_do(training: Projec
     wrong = tfdeploy(training, "show", "--colour")
     assert wrong.code == 2
     assert "Traceback" not in elsewhere.err + other.err + wrong.err
-
-
-def test_all_options_are_told_from_the_code(project: Project) -> None:
-    rows = {row["name"]: row for row in tfdeploy(project, "options", "--json").data}
-    assert (rows["workers"]["type"], rows["workers"]["default"]) == ("int", "0")
-    assert (rows["wait"]["default"], rows["jobs.JOB.memory"]["type"]) == ('"10m"', "str")
-    assert "gpus (int" in tfdeploy(project, "options", "gpus").out
-    assert tfdeploy(project, "options", "no-such").code == 3

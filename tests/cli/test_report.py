@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import urllib.request
-from pathlib import Path
 
 from tests.cli.browser import Browser
 from tests.cli.calling import open_gate, tfdeploy
@@ -70,9 +69,3 @@ def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
     finally:
         process.kill()
         process.communicate()
-
-
-def test_a_page_that_cannot_be_written_is_told_in_a_sentence(training: Project, tmp_path: Path) -> None:
-    refused = tfdeploy(training, "report", "--save", str(tmp_path / "no" / "page.html"))
-    assert refused.code == 1
-    assert refused.err.startswith(f"tfdeploy: cannot write {tmp_path}/no/page.html: No such file or directory.")

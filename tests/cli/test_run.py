@@ -192,22 +192,6 @@ def test_flags_that_a_shell_swallows_are_warned_of_and_an_empty_folder_ships_not
     assert "tfdeploy run: warning: command: the four flags" in err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--code", "/"], "tfdeploy: --code: / is the root of the file system."),
-        (["--code", "nowhere"], "nowhere does not exist."),
-        (["--code", "empty"], "empty has no file."),
-    ],
-)
-def test_a_folder_that_cannot_be_shipped_is_refused_at_once(shell: Shell, options: list[str], said: str) -> None:
-    (shell.folder / "empty").mkdir()
-    code, out, err = shell.run(*options, "--", "true")
-    assert (code, out) == (2, "")
-    assert said in err
-    assert not shell.homes()
-
-
 def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
     shell.write("")
     assert shell.run("--workers", "1")[0] == 2
