@@ -23,7 +23,7 @@ LIMITS = {
     "tfdeploy/cli": 6302,
     "tests": 73250,
     "bench": 3498,
-    "docs": 4515,
+    "docs": 4513,
     "design": 1901,
     "tools": 12833,
     "programs": 25894,
