@@ -16,12 +16,12 @@ LIMITS = {
     "tfdeploy/agent": 11367,
     "tfdeploy/backends": 3431,
     "tfdeploy/backends/local": 1720,
-    "tfdeploy/backends/docker": 3871,
-    "tfdeploy/backends/kubernetes": 2855,
+    "tfdeploy/backends/docker": 3887,
+    "tfdeploy/backends/kubernetes": 2879,
     "tfdeploy/backends/ec2": 6507,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 73250,
+    "tests": 73268,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47786, 320
+PACKAGE_LINES, PACKAGE_MODULES = 47826, 320
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -138,13 +138,29 @@ def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def checkpoint_warnings(plan: Plan, task_machines: Mapping[str, str]) -> list[str]:
-    """A warning where each machine has its own volume for checkpoints, and the tasks are on several machines, or move to another.
+    """A warning where each machine has its own volume for checkpoints, and the tasks are on several machines.
 
     `task_machines` is hostname to machine of the existing tasks.
     """
-    if len({*(task.machine for task in plan.tasks), *task_machines.values()}) < 2:
+    planned = {task.hostname: task.machine for task in plan.tasks}
+    if len({*planned.values(), *task_machines.values()}) < 2:
         return []
-    reason = "train_dir is not set, so each machine has its own volume for checkpoints"
-    return [
-        f"{reason}, and a task that starts finds only those of its machine. Set train_dir to a folder that all machines share"
+    removed = [f"{name} is removed from {machine}" for name, machine in task_machines.items() if name not in planned]
+    added = [
+        f"{name} is added on {machine}"
+        for name, machine in planned.items()
+        if task_machines and name not in task_machines
     ]
+    moved = [
+        f"{name} moves from {task_machines[name]} to {machine}"
+        for name, machine in planned.items()
+        if task_machines.get(name, machine) != machine
+    ]
+    reason = "train_dir is not set, so each machine has its own volume for checkpoints"
+    remedy = "Set train_dir to a folder that all machines share"
+    if moves := [*removed, *added, *moved]:
+        effect = "a task that restarts finds only the checkpoints of its machine"
+        return [f"{', '.join(moves)}. {reason}, and {effect}. {remedy}"]
+    if len(set(planned.values())) < 2:
+        return []
+    return [f"{reason}, and no machine has all checkpoints. {remedy}"]

@@ -8,6 +8,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST
 from ...spec.jobs import JobSpec
+from ...spec.kubernetes import Toleration
 from ...spec.unknown_values import is_known
 from ...units import named, quantity, text_of_size
 from ..base import FAIL
@@ -23,6 +24,7 @@ Json = Mapping[str, Any]
 _POD_SECURITY, _EXCEEDED = "violates PodSecurity", "exceeded quota"
 """Words of the API server's messages."""
 
+_STOPS = ("NoSchedule", "NoExecute")
 _SHOWN = 3
 
 
@@ -197,6 +199,9 @@ def _unmet(job: JobSpec, nodes: Sequence[Json]) -> str:
     nodes = [node for node in nodes if labels.items() <= node["metadata"].get("labels", {}).items()]
     if not nodes:
         return f"the labels {dict(labels)}"
+    nodes = [node for node in nodes if not _stopping(node, job)]
+    if not nodes:
+        return "no taint that it does not tolerate"
     sizes = {GPU: f"{job.gpus} {GPU}", "cpu": f"{job.cpus:g} CPUs", "memory": text_of_size(job.memory)}
     for name, text in sizes.items():
         nodes = [node for node in nodes if allocatable(node, name) >= _sizes(job)[name]]
@@ -206,8 +211,7 @@ def _unmet(job: JobSpec, nodes: Sequence[Json]) -> str:
 
 
 def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
-    """The tasks that no node could take, even without others. They wait, unless something adds nodes. The scheduler reports the rest,
-    such as taints."""
+    """The tasks that no node could take, even without others. They wait, unless something adds nodes."""
     nodes = (readable(api, "/api/v1/nodes") or {}).get("items", ())
     firsts = {job.name: (hostname, job) for hostname, job in reversed(tasks)}
     warnings = []
@@ -216,3 +220,23 @@ def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list
             names = named([node["metadata"]["name"] for node in nodes], _SHOWN)
             warnings.append(f"no node has {unmet} for {hostname} ({names}): it waits until one is added")
     return warnings
+
+
+def _stopping(node: Json, job: JobSpec) -> list[Json]:
+    """The taints that keep the job's pods from a node. A node that is cordoned now may take them later."""
+    taints = node["spec"].get("taints", ())
+    # Kubernetes tolerates taints of extended resources for pods that ask for these, where that plugin is on.
+    gpu = (Toleration(GPU),) if job.gpus else ()
+    return [
+        taint
+        for taint in taints
+        if taint["effect"] in _STOPS
+        and not taint["key"].startswith("node.kubernetes.io/")
+        and not any(_tolerates(toleration, taint) for toleration in (*job.kubernetes.tolerations, *gpu))
+    ]
+
+
+def _tolerates(toleration: Toleration, taint: Json) -> bool:
+    is_key = toleration.key in ("", taint["key"])
+    is_value = toleration.operator == "Exists" or toleration.value == taint.get("value", "")
+    return is_key and is_value and toleration.effect in ("", taint["effect"])

@@ -75,22 +75,28 @@ def test_tasks_that_change_in_the_same_way_share_a_line() -> None:
 
 
 MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]
+REASON = "train_dir is not set, so each machine has its own volume for checkpoints"
+REMEDY = "Set train_dir to a folder that all machines share"
+MOVES = f"{REASON}, and a task that restarts finds only the checkpoints of its machine. {REMEDY}"
+SEVERAL = f"{REASON}, and no machine has all checkpoints. {REMEDY}"
 
 
 @pytest.mark.parametrize(
-    ("workers", "machines", "task_machines", "is_warned"),
+    ("workers", "machines", "task_machines", "warnings"),
     [
-        (1, MACHINES, {}, False),
-        (2, MACHINES, {}, True),
-        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, True),
-        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, True),
-        (1, MACHINES[1:], {"worker-0": "m0"}, True),
-        (2, MACHINES[:1], {"worker-0": "m0"}, False),
+        (1, MACHINES, {}, []),
+        (2, MACHINES, {}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0"}, [f"worker-1 is added on m1. {MOVES}"]),
+        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [f"worker-1 is removed from m1. {MOVES}"]),
+        (1, MACHINES[1:], {"worker-0": "m0"}, [f"worker-0 moves from m0 to m1. {MOVES}"]),
+        (2, MACHINES[:1], {"worker-0": "m0"}, []),
+        (1, MACHINES[:1], {"worker-0": "m0", "worker-1": "m0"}, []),
     ],
 )
 def test_checkpoints_on_several_machines_are_warned_of(
-    workers: int, machines: list[Machine], task_machines: dict[str, str], is_warned: bool
+    workers: int, machines: list[Machine], task_machines: dict[str, str], warnings: list[str]
 ) -> None:
     requested = spec(workers=workers)
     existing = inventory(requested, *machines, train_dir="/train", data_dir="", task_machines=task_machines)
-    assert bool(checkpoint_warnings(make_plan(requested, existing), task_machines)) is is_warned
+    assert checkpoint_warnings(make_plan(requested, existing), task_machines) == warnings

@@ -15,10 +15,10 @@ NODE = {
     "spec": {},
     "status": {"allocatable": {"cpu": "3920m", "memory": "14Gi", "pods": "110"}},
 }
-WITH_GPUS = {
+TAINTED = {
     "metadata": {"name": "node-2", "labels": {"zone": "a"}},
-    "spec": {},
-    "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "nvidia.com/gpu": "2"}},
+    "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+    "status": {"allocatable": {"cpu": "8", "memory": "30Gi", "nvidia.com/gpu": "2"}},
 }
 
 
@@ -160,8 +160,20 @@ def test_a_quota_that_has_too_little_left() -> None:
     ],
 )
 def test_a_task_that_no_node_could_take(settings: dict[str, Any], unmet: str) -> None:
-    (warning,) = warnings({"/api/v1/nodes": {"items": [NODE, WITH_GPUS]}}, **job(**settings))
+    (warning,) = warnings({"/api/v1/nodes": {"items": [NODE, TAINTED]}}, **job(**settings))
     assert f"no node has {unmet} for worker-0 (node-1, node-2)" in warning
+
+
+def test_taints_count_unless_they_are_tolerated() -> None:
+    tainted = {"/api/v1/nodes": {"items": [TAINTED]}}
+    assert len(warnings(tainted)) == 1
+    for toleration in ("*", "nvidia.com/gpu", "nvidia.com/gpu=present:NoSchedule"):
+        assert warnings(tainted, kubernetes={"tolerations": [toleration]}) == []
+    for toleration in ("nvidia.com/gpu=absent", "nvidia.com/gpu:NoExecute", "other"):
+        assert len(warnings(tainted, kubernetes={"tolerations": [toleration]})) == 1
+    assert warnings(tainted, **job(gpus=1)) == []
+    cordoned = {**NODE, "spec": {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}}
+    assert warnings({"/api/v1/nodes": {"items": [cordoned]}}) == []
 
 
 def test_nodes_that_may_not_be_read_are_not_checked() -> None:
