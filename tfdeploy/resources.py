@@ -24,7 +24,7 @@ from .spec import environment
 from .spec.arg_reader import ArgReader
 
 if TYPE_CHECKING:
-    from .backends.move import MovedRunProps
+    from .backends.move_checks import MovedRunProps
 
 Props = dict[str, Any]
 

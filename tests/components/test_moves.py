@@ -17,7 +17,7 @@ from tfdeploy.agent.wire.rpc import UNIX, Client
 from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.lost_record import list_record
-from tfdeploy.backends.move import MovedRunProps
+from tfdeploy.backends.move_checks import MovedRunProps
 from tfdeploy.errors import BackendError
 
 BEGINS = """

@@ -46,7 +46,7 @@ from tfdeploy.backends.base import (
     TaskRunner,
 )
 from tfdeploy.backends.controller_calls import ControllerApi
-from tfdeploy.backends.move import StoppedRun
+from tfdeploy.backends.move_checks import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import compiled_application, version
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder

@@ -94,7 +94,7 @@ LOADED = [
             "tfdeploy.agent.record.artifacts",
             "tfdeploy.agent.record.search",
             "tfdeploy.backends.zipapp",
-            "tfdeploy.backends.move",
+            "tfdeploy.backends.move_checks",
             "tfdeploy.report.diagnosis",
             "packaging",
             "pathspec",

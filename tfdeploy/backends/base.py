@@ -1,8 +1,8 @@
 """The contracts of a backend, and the types that cross them.
 
 A backend is a record of small contracts (`backend.Backend`): `Planner`, `TaskRunner`, `TaskAccess` and `Discovery`; where it creates
-machines, `MachineProvider`, and where runs can move, `move.RunMover`. A task is whatever the place runs: a process, a container, a
-job. A method with a body does the least that is needed itself. None keeps state in memory: each call gets the `ClusterRef` of the
+machines, `MachineProvider`, and where runs can move, `move_checks.RunMover`. A task is whatever the place runs: a process, a container,
+a job. A method with a body does the least that is needed itself. None keeps state in memory: each call gets the `ClusterRef` of the
 cluster that it is about. A delete treats "not found" as success. What a `TaskRunner` gets and returns is plain JSON, because it goes
 through Pulumi's state. `design/backends.md` describes how to add a backend.
 """

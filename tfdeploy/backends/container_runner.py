@@ -25,7 +25,7 @@ from .base import (
     TaskOutputs,
     TaskProps,
 )
-from .move import StoppedRun, not_stopped
+from .move_checks import StoppedRun, not_stopped
 from .record_copy import DELETE_UNREACHABLE, RecordCopy, RecordCopyBusy, observed_view, refuse_loss
 from .requirements_status import installing
 from .rolling_update import StartClock, TaskEngine, Turns, replace_task, wait_for_finish, wait_for_start

@@ -18,7 +18,7 @@ from .backend import load
 from .base import ClusterRef, Replacement
 from .controller_calls import ControllerApi
 from .lost_record import give_record
-from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
+from .move_checks import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
 from .record_copy import RecordCopy
 
 _STOP_SECONDS = 60.0

@@ -103,7 +103,7 @@ def _refuse(
     spec: ClusterSpec, plan: Plan, inventory: Inventory, place: StoredPlace, run: RunState, returns: bool
 ) -> None:
     """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be moved."""
-    from ..backends.move import failed_run, refuse_without_checkpoint
+    from ..backends.move_checks import failed_run, refuse_without_checkpoint
 
     origin = place.cluster["backend"]
     if not is_same_content(run.spec, plan.run):
@@ -120,7 +120,7 @@ def _refuse(
 
 def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState) -> str:
     """What happens with the run of the newest record. One that has failed returns: others were refused."""
-    from ..backends.move import without_checkpoint
+    from ..backends.move_checks import without_checkpoint
 
     ways = f"from {place.cluster['backend']} to {spec.backend}"
     if not is_same_content(run.spec, plan.run):

@@ -348,7 +348,7 @@ def _container(settings: JsonData | None) -> Any:
 def _run_props(
     declaration: Declaration, token: pulumi.Output[str], dependencies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The inputs of the run: `backends.base.RunProps`, or `backends.move.MovedRunProps`, with outputs among the values."""
+    """The inputs of the run: `backends.base.RunProps`, or `backends.move_checks.MovedRunProps`, with outputs among the values."""
     bundle, move = declaration.bundle, declaration.move
     moves = move.origins or declaration.rendered.replacement
     return {

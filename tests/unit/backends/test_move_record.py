@@ -28,7 +28,7 @@ from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifa
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, LeftOut
 from tfdeploy.backends import move_record
 from tfdeploy.backends.base import Replacement
-from tfdeploy.backends.move import RunMover, StoppedRun
+from tfdeploy.backends.move_checks import RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 

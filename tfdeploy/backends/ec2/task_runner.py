@@ -12,7 +12,7 @@ from ...errors import BackendError, SpecError
 from ..base import GONE, NOT_CREATED, ClusterRef, MachineProvider, ObservedMachines, ObservedState, Retain, RunProps
 from ..docker.engine.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
-from ..move import StoppedRun
+from ..move_checks import StoppedRun
 from ..record_copy import RecordCopy
 from . import record_bucket
 from .aws import account

@@ -36,7 +36,7 @@ from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write
 from .supervisor import MARK, Silent, Supervisor, environment
 
 if TYPE_CHECKING:  # most callers move no run
-    from ..move import StoppedRun
+    from ..move_checks import StoppedRun
 
 _CALL_SECONDS = 30.0
 _OBSERVE_SECONDS = 10.0
@@ -219,7 +219,7 @@ class LocalTaskRunner:
 
     def stop_to_move(self, cluster: ClusterRef) -> "StoppedRun":
         """Stop the run. Its record is read where it is."""
-        from ..move import StoppedRun, not_stopped
+        from ..move_checks import StoppedRun, not_stopped
 
         places = Places(cluster["home"])
         if machine := other_machine(places):

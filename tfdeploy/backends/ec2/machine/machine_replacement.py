@@ -7,7 +7,7 @@ from ....plan.run_id import is_same_content
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ...base import Replacement
-from ...move import failed_run, refuse_without_checkpoint, without_checkpoint
+from ...move_checks import failed_run, refuse_without_checkpoint, without_checkpoint
 from . import machines
 from .machines import ec2_machine
 from .user_data import SHARED, disk_folder

@@ -32,7 +32,7 @@ from tfdeploy.backends.image_content import named_image_content
 from tfdeploy.backends.local import task_runner as local_runner
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
-from tfdeploy.backends.move import StoppedRun, begins_again, missing_checkpoint
+from tfdeploy.backends.move_checks import StoppedRun, begins_again, missing_checkpoint
 from tfdeploy.backends.move_record import mover
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
