@@ -19,7 +19,7 @@ from . import identity, registry
 from .backends.backend import load
 from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner
 from .backends.stack_config import StackProvider, changed_inputs, plain_values
-from .errors import NotStarted
+from .errors import DISK_FULL, BackendError, NotStarted, file_error
 from .spec import environment
 from .spec.arg_reader import ArgReader
 
@@ -35,9 +35,13 @@ def _runner(props: Mapping[str, Any]) -> TaskRunner:
 
 @contextmanager
 def _with_remedy(job: str = "") -> Iterator[None]:
-    """Say what to do where a task of this job, or the controller, does not start."""
+    """Say what to do where a task of this job, or the controller, does not start, or a disk is full."""
     try:
         yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise BackendError(file_error(error)) from None
     except NotStarted as error:
         from .report.remedies import engine_remedy
 
@@ -130,7 +134,8 @@ class TaskProvider(NamedProvider):
     def create(self, props: Props) -> CreateResult:
         """Create the task, or adopt the existing one."""
         plain = cast(TaskProps, plain_values(props))
-        outputs = _runner(plain).create_task(plain)
+        with _with_remedy():
+            outputs = _runner(plain).create_task(plain)
         _declared[self.key(props)] = True
         return CreateResult(plain["hostname"], {**props, **outputs})
 
