@@ -57,7 +57,6 @@ class DockerTaskRunner(ContainerRunner[Service]):
         super().__init__()
         self._observe_machines = observe_machines
         self.engine = engine
-        self._unreachable_machines = nodes.UnreachableMachines()
 
     def controller(self, cluster: ClusterRef) -> ControllerClient:
         """Calls of the controller."""
@@ -101,7 +100,7 @@ class DockerTaskRunner(ContainerRunner[Service]):
 
     def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:
         """A service that was removed may have left its container on a machine that does not respond."""
-        if not self._unreachable_machines.recent(swarm.engine):
+        if not nodes.unreachable(swarm.engine):
             return
         services = swarm.services()
         if hostname not in services and CONTROLLER in services:
@@ -121,7 +120,7 @@ class DockerTaskRunner(ContainerRunner[Service]):
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
         at_once = existing is None or is_unchanged or _changes_network(old, props)
         # Not in the task's turn: all tasks of a machine wait at the same time.
-        if not is_unchanged and self._unreachable_machines.recent(swarm.engine):
+        if not is_unchanged and nodes.unreachable(swarm.engine):
             self._confirm_end(swarm, hostname, old["machine"])
 
         return self.update(props, desired, lambda: _task_service(swarm, old), at_once)

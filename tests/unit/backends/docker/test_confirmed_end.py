@@ -217,7 +217,6 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
     swarm, controller = Swarm(services, state), Controller(FormerLauncher(former, 20.0))
     monkeypatch.setattr(DockerTaskRunner, "objects", lambda *_: swarm)
     monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: controller)
-    monkeypatch.setattr(nodes, "RECENT_SECONDS", -1.0)
     begin = clock.now
     create = partial(TaskProvider().create, dict(task_props(machine="another")))
     if waited:

@@ -1,20 +1,15 @@
 """The nodes of a Swarm as machines that tasks can be placed on."""
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....errors import BackendError, SpecError, Unreachable
+from ....errors import BackendError, SpecError
 from ....plan.scheduler import Machine
 from ...base import ClusterRef
 from ..engine.engine import Engine
 from ..labels import ID_LABEL
 
 _GPU = "gpu"
-
-RECENT_SECONDS = 2.0
-"""A Swarm takes a machine for down when it has not heard of it for about 15 s."""
 
 NodeJson = Mapping[str, Any]
 """A node in the form of the Engine API."""
@@ -61,33 +56,6 @@ def refuse_reachable(engine: Engine, machine: str) -> list[str]:
         move = f"`docker node update --availability drain {machine}` and then `pulumi up`"
         raise BackendError(f"{machine} responds, so it is not lost. To move its tasks, run {move}.")
     return [node["ID"] for node in existing]
-
-
-class UnreachableMachines:
-    """The machines that do not respond, for all tasks that are created at about the same time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_engine: dict[str, tuple[float, Mapping[str, str] | Unreachable]] = {}
-
-    def recent(self, engine: Engine) -> Mapping[str, str]:
-        """The status of each of them by name, as an engine has reported it in the last two seconds. The tasks wait once for an engine
-        that is slow.
-
-        Raises:
-            Unreachable: the engine does not respond, or did not.
-        """
-        with self._lock:
-            at, statuses = self._by_engine.get(engine.host, (float("-inf"), {}))
-            if time.monotonic() - at > RECENT_SECONDS:
-                try:
-                    statuses = unreachable(engine)
-                except Unreachable as error:
-                    statuses = error
-                self._by_engine[engine.host] = time.monotonic(), statuses
-            if isinstance(statuses, Unreachable):
-                raise Unreachable(str(statuses))
-            return statuses
 
 
 def node_status(node: NodeJson) -> str:
