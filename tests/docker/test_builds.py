@@ -97,15 +97,6 @@ def test_requirements_that_cannot_be_installed_fail_with_the_words_of_pip(projec
     project.destroy()
 
 
-def test_it_is_built_on_the_engine_that_docker_host_names(project: DockerProject) -> None:
-    project.env["DOCKER_HOST"] = "unix:///nowhere.sock"
-    write_image(project, "there")
-    project.write(f'{JOB}, docker={{"host": "{project.host}"}}', TELLS)
-    project.up()
-    assert project.outputs()["logs"]["worker-0"] == ["no six there"]
-    project.destroy()
-
-
 @pytest.mark.full
 def test_an_image_is_pushed_and_pulled_by_other_machines_with_the_credentials_of_docker_login(
     nested: Nested, python_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

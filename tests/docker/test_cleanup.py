@@ -51,16 +51,6 @@ def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: 
     project.destroy()
 
 
-def test_what_runs_on_without_its_service_ends_with_the_cluster(project: DockerProject) -> None:
-    """Docker before 23 does not end the containers of a job whose service is removed by hand."""
-    project.write(JOB, GATED)
-    project.up()
-    project.until_running("ps-0", "worker-0")
-    project.docker("service", "rm", *project.left()["service"].split())
-    until(lambda: not project.container("controller"), "the controller, which would stop them, has ended")
-    project.destroy()
-
-
 def test_an_engine_that_is_gone_is_forgotten_only_by_request(project: DockerProject) -> None:
     address = project.folder / "engine.sock"
     address.symlink_to(project.host.removeprefix("unix://"))

@@ -129,22 +129,6 @@ def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerP
     project.docker("image", "rm", "--force", lost)
 
 
-def test_what_cannot_work_is_refused_at_preview(project: DockerProject) -> None:
-    def refused(arguments: str) -> str:
-        project.write(f"{JOB}, workers=1, {arguments}")
-        done = project.call("preview", "--stack", project.stack)
-        assert done.exit_code != 0, done.output
-        assert project.left() == {}
-        return done.output
-
-    assert "'no.such.host.invalid/image:1' is not on the engine" in refused(
-        'container={"image": "no.such.host.invalid/image:1"}'
-    )
-    said = refused('jobs={"worker": {"cpus": 1000, "memory": "10TiB"}}')
-    assert "test: worker-0: asks for 1000 cpus, 10 TiB of memory, and no machine has that free" in said
-    assert re.search(r"There is:\n +\S+: free [0-9.]+ of [0-9]+ cpus, \S+ \SiB of \S+ GiB", said)
-
-
 def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
     name = f"{project.name}-other"
     total = int(project.docker("info", "--format", "{{.MemTotal}}"))

@@ -1,18 +1,11 @@
 """Whose cluster it is: two logins with the same three words on one Swarm, another computer, a lost state, a name by hand."""
 
-import socket
-import socketserver
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.docker.project import GATED, DockerProject
-from tests.engine.cli import docker
-from tests.engine.nested import Nested
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.docker.backend import BACKEND
@@ -149,62 +142,3 @@ def test_a_lost_cluster_is_removed_by_its_id(login: Login, monkeypatch: pytest.M
     assert objects(before) == {}
     assert objects(after) == mine
     after.destroy()
-
-
-class Relay(socketserver.ThreadingUnixStreamServer):
-    """A socket behind which another engine is: all bytes go to its address."""
-
-    daemon_threads = True
-
-    def __init__(self, path: Path, address: str) -> None:
-        url = urlsplit(address)
-        target = (url.hostname, url.port)
-
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                with socket.create_connection(target) as engine:
-                    back = threading.Thread(target=copy, args=(engine, self.request), daemon=True)
-                    back.start()
-                    copy(self.request, engine)
-                    back.join()
-
-        super().__init__(str(path), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-def copy(source: socket.socket, target: socket.socket) -> None:
-    """Pass on all bytes, and the end."""
-    with suppress(OSError):
-        while data := source.recv(1 << 16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-
-
-@pytest.mark.full
-def test_another_engine_behind_the_same_socket_is_refused_by_name(
-    login: Login, nested: Nested, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    laptop = login("laptop")
-    address = laptop.folder / "engine.sock"
-    address.symlink_to(laptop.host.removeprefix("unix://"))
-    env = {"DOCKER_HOST": f"unix://{address}"}
-    laptop.up(env=env)
-    running(laptop, monkeypatch)
-    before = objects(laptop)
-
-    address.unlink()
-    with Relay(address, nested.manager) as relay:
-        for command in ("preview", "up"):
-            refused = laptop.call(command, "--stack", laptop.stack, *(["--yes"] if command == "up" else []), env=env)
-            assert refused.exit_code != 0
-            assert f"the cluster {laptop.cluster['id']} is on " in refused.output
-            assert "and this is m0 (" in refused.output
-        assert docker(nested.manager, "service", "ls", "--quiet") == ""
-        relay.shutdown()
-    address.unlink()
-    address.symlink_to(laptop.host.removeprefix("unix://"))
-    assert objects(laptop) == before
-    assert laptop.up(env=env).steps().keys() == {"unchanged"}
-    done = laptop.call("destroy", "--yes", "--skip-preview", "--stack", laptop.stack, env=env)
-    assert done.exit_code == 0, done.output
-    laptop.assert_nothing_left()

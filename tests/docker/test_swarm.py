@@ -260,26 +260,3 @@ def _ssh(folder: Path, key: Path) -> Path:
     (bin_folder / "ssh").write_text(f'#!/bin/sh\nexec {real} {options} "$@"\n')
     (bin_folder / "ssh").chmod(0o755)
     return bin_folder
-
-
-def test_an_engine_that_manages_no_swarm_is_named_with_what_to_do(nested: Nested, make: Make) -> None:
-    project = make("tcp://127.0.0.1:1")
-    project.write('command=["python", "train.py"], code="code", workers=1')
-    project.init()
-
-    def refused(host: str) -> str:
-        done = project.call("preview", "--stack", project.stack, env={"DOCKER_HOST": host})
-        assert done.exit_code != 0, done.output
-        return done.output
-
-    nobody, worker = "tcp://127.0.0.1:1", nested.machines["m1"].engine
-    said = refused(nobody)
-    assert f"the Docker engine at {nobody} does not respond (" in said
-    assert "Connection refused" in said
-    said = refused(worker)
-    assert f"docker.host: the Docker engine at {worker} is a worker of its Swarm, not a manager. " in said
-    assert "Set docker.host to a manager" in said
-    with nested.apart("m2") as alone:
-        said = refused(alone.engine)
-    assert f"docker.host: the Docker engine at {alone.engine} is not in swarm mode. " in said
-    assert f"Run `docker --host {alone.engine} swarm init" in said

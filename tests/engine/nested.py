@@ -141,17 +141,6 @@ class Nested:
         docker(machine.engine, "swarm", "join", "--advertise-addr", machine.address, "--token", token, manager)
         self.wait(hostname)
 
-    @contextmanager
-    def apart(self, hostname: str) -> Iterator[Machine]:
-        """A machine that has left the Swarm, for as long as the context lasts."""
-        docker(self.machines[hostname].engine, "swarm", "leave")
-        self.wait(hostname, "down")
-        docker(self.manager, "node", "rm", "--force", hostname)
-        try:
-            yield self.machines[hostname]
-        finally:
-            self.join(hostname)
-
     def wait(self, hostname: str, state: str = "ready") -> None:
         """Wait until the manager says this of a node: `ready`, `down`."""
         until(lambda: self.state(hostname) == state, f"{hostname} is {state}")

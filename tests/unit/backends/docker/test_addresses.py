@@ -36,13 +36,7 @@ def test_a_network_with_an_address_for_each_task_is_accepted() -> None:
             "needs 257 addresses, .* Docker's own choice is a /24",
             "Set it to a free network, a /23 or larger.",
         ),
-        (
-            30,
-            {},
-            28,
-            "needs 35 addresses, .* Docker's own choice is a /28",
-            "Set it to a free network, a /26 or larger.",
-        ),
+        (30, {}, 28, "Docker's own choice is a /28", "Set it to a free network, a /26 or larger."),
         (
             300,
             {"subnet": "10.20.0.0/24"},

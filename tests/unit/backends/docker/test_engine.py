@@ -1,6 +1,7 @@
 """Connections are shared by address, and only idempotent calls are retried."""
 
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import requests
 from tfdeploy.backends.docker.engine import connection
 from tfdeploy.backends.docker.engine.connection import SshTarget
 from tfdeploy.backends.docker.engine.engine import Engine, is_open_tcp
-from tfdeploy.errors import Unreachable
+from tfdeploy.errors import SpecError, Unreachable
 
 ADDRESS = "tcp://engine.example.com:2376"
 
@@ -69,6 +70,21 @@ def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
 ) -> None:
     monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
     assert Engine(ADDRESS).place() == {"id": "e1", "name": "m1", **({"swarm": swarm_id} if swarm_id else {})}
+
+
+@pytest.mark.parametrize(
+    ("swarm", "problem"),
+    [
+        ({"LocalNodeState": "active"}, "is a worker of its Swarm, not a manager. Set docker.host to a manager."),
+        ({}, f"is not in swarm mode. Run `docker --host {ADDRESS} swarm init --advertise-addr 127.0.0.1`."),
+    ],
+)
+def test_an_engine_that_manages_no_swarm_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], problem: str
+) -> None:
+    monkeypatch.setattr(Client, "info", lambda _: {"Swarm": swarm}, raising=False)
+    with pytest.raises(SpecError, match=re.escape(f"docker.host: the Docker engine at {ADDRESS} {problem}")):
+        Engine(ADDRESS).swarm_info()
 
 
 def test_the_sizes_of_volumes_are_those_that_the_engine_computes_in_time(clients: list[Client]) -> None:

