@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SpecError
@@ -17,6 +18,15 @@ if TYPE_CHECKING:  # the command imports this module too, and needs no plan
 
 _import_lock = threading.RLock()
 """Where a package is missing, two threads that import the same modules get half of a module, and another error."""
+
+
+def lazy(module: str, name: str) -> Callable[..., Any]:
+    """Calls a function or a class of a module, which is imported then."""
+
+    def call(*args: object) -> Any:
+        return resolve_name(f"{module}:{name}")(*args)
+
+    return call
 
 
 @dataclass(frozen=True)

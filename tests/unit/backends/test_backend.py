@@ -81,4 +81,4 @@ def test_the_time_limit_of_a_search_is_for_the_backends_and_not_for_their_import
 
     monkeypatch.setattr("tfdeploy.backends.backend.importlib.import_module", imported)
     search_places([("local", ""), ("docker", "unix:///none.sock")], 30.0)
-    assert set(first.values()) == {threading.main_thread()}
+    assert {first[BACKENDS[name].module] for name in ("local", "docker")} == {threading.main_thread()}

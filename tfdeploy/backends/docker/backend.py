@@ -1,10 +1,11 @@
 """Tasks as services of a Docker Swarm: on the engine of this computer, or on any Swarm that this computer can manage."""
 
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..backend import Backend
-from ..base import ClusterRef, Discovery, Planner, TaskAccess, place_title
+from ..backend import Backend, lazy
+from ..base import ClusterRef, Discovery, place_title
 from .discover import discover_clusters, health
 from .task_runner import DockerTaskRunner
 
@@ -15,18 +16,6 @@ if find_spec("pulumi_docker") is None:  # imported where it is used, because tha
     raise ModuleNotFoundError("No module named 'pulumi_docker'", name="pulumi_docker")
 
 _runner = DockerTaskRunner()
-
-
-def _planner() -> Planner[Any]:
-    from .planner import DockerPlanner
-
-    return DockerPlanner()
-
-
-def _access() -> TaskAccess:
-    from .task_access import DockerAccess
-
-    return DockerAccess(_runner)
 
 
 def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "PlaceRef") -> tuple[str, str] | None:
@@ -46,9 +35,9 @@ def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "Place
 
 
 BACKEND = Backend(
-    _planner,
+    lazy(f"{__package__}.planner", "DockerPlanner"),
     lambda: _runner,
-    _access,
+    partial(lazy(f"{__package__}.task_access", "DockerAccess"), _runner),
     Discovery(discover_clusters, health),
     restore_command="pulumi up --refresh",
     describe_other_place=_describe_other_place,

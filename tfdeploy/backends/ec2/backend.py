@@ -1,10 +1,10 @@
 """Tasks on machines of Amazon EC2 that are created for the cluster: a machine provider, composed with docker's task runner."""
 
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
 
-from ..backend import Backend
-from ..base import Discovery, Planner, TaskAccess
+from ..backend import Backend, lazy
+from ..base import Discovery
 from .discover import discover_clusters, health
 from .machine.machine_provider import Ec2MachineProvider
 from .task_runner import Ec2TaskRunner
@@ -17,22 +17,10 @@ _machine_provider = Ec2MachineProvider()
 _runner = Ec2TaskRunner(_machine_provider)
 
 
-def _planner() -> Planner[Any]:
-    from .planner import Ec2Planner
-
-    return Ec2Planner(_machine_provider)
-
-
-def _access() -> TaskAccess:
-    from .task_access import Ec2Access
-
-    return Ec2Access(_runner)
-
-
 BACKEND = Backend(
-    _planner,
+    partial(lazy(f"{__package__}.planner", "Ec2Planner"), _machine_provider),
     lambda: _runner,
-    _access,
+    partial(lazy(f"{__package__}.task_access", "Ec2Access"), _runner),
     Discovery(discover_clusters, health),
     restore_command="pulumi up",
     machine_provider=_machine_provider,

@@ -1,10 +1,11 @@
 """Tasks as pods of a Kubernetes cluster, which the user brings."""
 
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..backend import Backend
-from ..base import ClusterRef, Discovery, Planner, TaskAccess
+from ..backend import Backend, lazy
+from ..base import ClusterRef, Discovery
 from .discover import discover_clusters, health
 from .kubeconfig import parse_home
 from .task_runner import KubernetesTaskRunner
@@ -16,18 +17,6 @@ if find_spec("kubernetes") is None:
     raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
 
 _runner = KubernetesTaskRunner()
-
-
-def _planner() -> Planner[Any]:
-    from .planner import KubernetesPlanner
-
-    return KubernetesPlanner()
-
-
-def _access() -> TaskAccess:
-    from .task_access import KubernetesAccess
-
-    return KubernetesAccess(_runner)
 
 
 def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "PlaceRef") -> tuple[str, str] | None:
@@ -44,9 +33,9 @@ def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "Place
 
 
 BACKEND = Backend(
-    _planner,
+    lazy(f"{__package__}.planner", "KubernetesPlanner"),
     lambda: _runner,
-    _access,
+    partial(lazy(f"{__package__}.task_access", "KubernetesAccess"), _runner),
     Discovery(discover_clusters, health),
     restore_command="pulumi up --refresh",
     describe_other_place=_describe_other_place,

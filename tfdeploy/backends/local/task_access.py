@@ -174,6 +174,3 @@ def _memory(process: psutil.Process) -> int:
         info = process.memory_full_info()
         return int(getattr(info, "pss", info.rss))
     return 0
-
-
-ACCESS = LocalAccess()

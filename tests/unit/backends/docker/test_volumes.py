@@ -102,7 +102,7 @@ def test_an_invalid_mount_is_refused(text: str, wrong: str) -> None:
     assert (refusal.value.where, refusal.value.wrong) == ("mnist: volumes", wrong)
 
 
-PARTS = st.sampled_from('type= bind tmpfs source= /a aa , : = " target= /b ro size= 1G ä'.split() + ["\n"])  # noqa: SIM905
+PARTS = st.sampled_from([*'type= bind tmpfs source= /a aa , : = " target= /b ro size= 1G ä'.split(), "\n"])  # noqa: SIM905
 
 
 @given(st.one_of(st.text(), st.lists(PARTS).map("".join)))
