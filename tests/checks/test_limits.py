@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3441,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3843,
-    "tfdeploy/backends/kubernetes": 2868,
+    "tfdeploy/backends/kubernetes": 2856,
     "tfdeploy/backends/ec2": 6495,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 72954,
+    "tests": 72952,
     "bench": 3498,
     "docs": 4513,
     "design": 1899,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47716, 320
+PACKAGE_LINES, PACKAGE_MODULES = 47704, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -5,7 +5,7 @@ from tests.integration.conftest import Project
 from tests.integration.moving import Moving
 from tests.kubernetes.project import STORAGE_CLASS, KubernetesProject
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
+from tfdeploy.backends.kubernetes.namespace import chosen_place
 
 
 class MovingDockerProject(Moving, DockerProject):

@@ -13,7 +13,7 @@ from tests.pages import ROOT
 from tests.waiting import until
 from tfdeploy.backends.kubernetes import api
 from tfdeploy.backends.kubernetes.api import ApiServer
-from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
+from tfdeploy.backends.kubernetes.namespace import chosen_place
 from tfdeploy.backends.kubernetes.permissions import Permission, missing
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -15,7 +15,8 @@ from kubernetes.client import ApiClient
 from ...agent.system.polling import Backoff
 from ...errors import BackendError, Unreachable
 from ...program.plugin_exit import is_cancelled
-from .kubeconfig import Kubeconfig, parse_home, source_of
+from .kubeconfig import Kubeconfig, source_of
+from .namespace import parse_home
 
 Json = dict[str, Any]
 
@@ -32,7 +33,8 @@ JSON = "application/json"
 METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """A list without the contents of the objects."""
 
-MERGE = "application/merge-patch+json"
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+"""Patches of some members, and an object as it should be, with which the server makes it so (server-side apply)."""
 
 
 class ApiError(BackendError):

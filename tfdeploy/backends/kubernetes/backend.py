@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..backend import Backend, lazy
 from ..base import ClusterRef, Discovery
 from .discover import discover_clusters, health
-from .kubeconfig import parse_home
+from .namespace import parse_home
 from .task_runner import KubernetesTaskRunner
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from ...errors import BackendError
 from ...units import plural
@@ -11,8 +12,8 @@ from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..rolling_update import StartFailure, TaskHistory
 from ..task_access import require_task
-from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
-from .drift import missing_parts, repair, shared_parts
+from .api import APPLY, CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
+from .drift import ObjectName, mounted_parts, owner_part, shared_parts
 from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
 from .states import CREATING, PULLED_NOW, engine_task, in_order, job_problem, with_event
 
@@ -37,6 +38,10 @@ _REFUSALS = ("FailedCreate", "FailedMount", "FailedAttach", "FailedMap")
 _EVENTS_OF_STARTS = ("type=Warning", f"reason={PULLED_NOW}")
 
 _REMOVE_SECONDS = 120.0
+_APPLY = {"fieldManager": "tfdeploy", "force": "true"}
+_NAMED = {"kind", "metadata"}
+"""Members of an object that is compared by its name alone."""
+
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
@@ -96,12 +101,17 @@ class ClusterObjects:
             return
         kind, meta = item["kind"], item["metadata"]
         existing = self.read(kind, meta["name"])
-        has_pod = HASH_LABEL in meta["labels"]
-        if has_pod and (existing is None or not is_same(existing, item)):
+        if HASH_LABEL not in meta["labels"]:
+            self._made_like(item)
+        elif existing is None or not is_same(existing, item):
             self._replace(item)
         else:
-            change = {} if has_pod else repair(existing or {}, item)
-            self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
+            self.api.json("PATCH", self.path(kind, meta["name"]), {"metadata": meta}, MERGE)
+
+    def _made_like(self, item: Mapping[str, Any], **query: str) -> Json:
+        """The object as the server makes it by server-side apply: with the defaults of its own, and what others have added."""
+        path = f"{self.path(item['kind'], item['metadata']['name'])}?{urlencode({**_APPLY, **query})}"
+        return self.api.json("PATCH", path, item, APPLY)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
         """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.
@@ -129,29 +139,39 @@ class ClusterObjects:
                 raise
 
     def is_as_defined(self, item: Mapping[str, Any]) -> bool:
-        """Whether an object exists, is not being deleted, and has this content."""
+        """Whether an object exists, is not being deleted, and has this content, by the word of the server."""
         existing = self.read(item["kind"], item["metadata"]["name"])
-        content = {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
-        return (
-            existing is not None and "deletionTimestamp" not in existing["metadata"] and not repair(existing, content)
-        )
+        if existing is None or "deletionTimestamp" in existing["metadata"]:
+            return False
+        return item.keys() == _NAMED or _content(self._made_like(item, dryRun="All")) == _content(existing)
 
     def missing(self, hostnames: Sequence[str], with_shared: bool = True) -> Sequence[str]:
-        """What these tasks, and all pods, need and do not have; without what the user may not list."""
-
-        def names(kind: str) -> tuple[str, frozenset[str]] | None:
-            try:
-                items = self.api.list_metadata(self.path(kind), selector(self.cluster))
-            except ApiError as error:
-                if error.status != FORBIDDEN:
-                    raise
-                return None
-            return kind, frozenset(item["name"] for item in items if "deletionTimestamp" not in item)
-
-        present = dict(filter(None, for_all(_PARTS, names, PARALLEL_CALLS)))
+        """What these tasks, and all pods, need and do not have, each as a noun with its article; without what the user may not list."""
         owners = [item for kind in _OWNERS for item in self.list(kind) if "deletionTimestamp" not in item["metadata"]]
-        needed = shared_parts(self.cluster) if with_shared else []
-        return missing_parts(self.cluster, hostnames, owners, present, needed)
+        by_hostname = {hostname_of(item): item for item in owners}
+        needed, missing = shared_parts(self.cluster) if with_shared else [], []
+        for hostname in hostnames:
+            part, owner = owner_part(self.cluster, hostname), by_hostname.get(hostname)
+            if owner is None:
+                missing.append(str(part))
+            else:
+                needed += mounted_parts(self.cluster, owner)
+                missing += [f"{part} ({problem})" for problem in [job_problem(owner)] if problem]
+        present = for_all(_PARTS, self._present, PARALLEL_CALLS)
+        absent = {kind for kind, names in zip(_PARTS, present, strict=True) if names is None}
+        existing = {ObjectName(kind, name) for kind, names in zip(_PARTS, present, strict=True) for name in names or ()}
+        missing += [str(part) for part in needed if part not in existing and part.kind not in absent]
+        return list(dict.fromkeys(missing))
+
+    def _present(self, kind: str) -> Sequence[str] | None:
+        """The names of the objects of a kind; None where the user may not list them."""
+        try:
+            items = self.api.list_metadata(self.path(kind), selector(self.cluster))
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return None
+        return [item["name"] for item in items if "deletionTimestamp" not in item]
 
     def jobs(self) -> dict[str, Json]:
         """The Jobs by hostname."""
@@ -236,6 +256,10 @@ def is_same(existing: Json, desired: Mapping[str, Any]) -> bool:
     meta = existing["metadata"]
     has_hash = meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
     return has_hash and "deletionTimestamp" not in meta and not job_problem(existing)
+
+
+def _content(item: Json) -> Json:
+    return {key: value for key, value in item.items() if key not in ("metadata", "status")}
 
 
 def objects_of(cluster: ClusterRef) -> ClusterObjects:

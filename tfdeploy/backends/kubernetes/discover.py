@@ -8,8 +8,8 @@ from ..base import FAIL, OK, WARN, Check, DiscoveredCluster
 from ..discovery import LabelledObject, group_by_cluster, timestamp
 from .api import FORBIDDEN, ApiError, ApiServer
 from .cluster_objects import KINDS, kind_path
-from .kubeconfig import chosen_place
 from .labels import ID_LABEL, PREFIX
+from .namespace import chosen_place
 from .permissions import NEEDED_ROLE, missing, refusal
 
 _OLDEST = (1, 29)

@@ -1,16 +1,12 @@
-"""What a cluster should have in its namespace, against what exists: what is missing, is being deleted, or is not as defined."""
+"""What a cluster should have in its namespace. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..base import CONTROLLER, ClusterRef
-from .labels import TOKEN, hostname_of, object_name, prefix
-from .states import job_problem
+from .labels import TOKEN, object_name, prefix
 
 Json = Mapping[str, Any]
-
-_WHOLE = ("selector", "matchLabels", "data")
-"""Members that only have what a definition has. Elsewhere the API server adds its defaults."""
 
 
 class ObjectName(NamedTuple):
@@ -50,50 +46,3 @@ def mounted_parts(cluster: ClusterRef, owner: Json) -> Iterator[ObjectName]:
             name = volume.get(source, {}).get(member, "")
             if name.startswith(f"{prefix(cluster)}-"):
                 yield ObjectName(kind, name)
-
-
-def missing_parts(
-    cluster: ClusterRef,
-    hostnames: Sequence[str],
-    owners: Sequence[Json],
-    present: Mapping[str, frozenset[str]],
-    shared: Sequence[ObjectName],
-) -> list[str]:
-    """What these tasks do not have any more, and what of `shared` does not exist, each as a noun with its article. `present` has the
-    names of the objects by kind, as far as they may be listed."""
-    by_hostname = {hostname_of(item): item for item in owners}
-    needed, missing = list(shared), []
-    for hostname in hostnames:
-        part, owner = owner_part(cluster, hostname), by_hostname.get(hostname)
-        if owner is None:
-            missing.append(str(part))
-        else:
-            needed += mounted_parts(cluster, owner)
-            missing += [f"{part} ({problem})" for problem in [job_problem(owner)] if problem]
-    missing += [str(part) for part in needed if part.name not in present.get(part.kind, (part.name,))]
-    return list(dict.fromkeys(missing))
-
-
-def repair(existing: Json, desired: Json) -> dict[str, Any]:
-    """The merge patch that makes an object as it is defined; empty for one that is."""
-    patch: dict[str, Any] = {}
-    for key, value in desired.items():
-        present = existing.get(key)
-        if isinstance(value, Mapping) and isinstance(present, Mapping):
-            change = repair(present, value)
-            if key in _WHOLE:
-                change |= dict.fromkeys(present.keys() - value.keys())
-            if change:
-                patch[key] = change
-        elif not _contains(present, value):
-            patch[key] = value
-    return patch
-
-
-def _contains(present: Any, value: Any) -> bool:
-    """Whether the server has this value, with its defaults."""
-    if isinstance(value, Mapping):
-        return isinstance(present, Mapping) and not repair(present, value)
-    if isinstance(value, list):
-        return isinstance(present, list) and len(present) == len(value) and all(map(_contains, present, value))
-    return bool(present == value)

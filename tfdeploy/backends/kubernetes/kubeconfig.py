@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from ...errors import SpecError, nearest
 from ...paths import make_private, state_folder
 
 _WHERE = "kubernetes.context"
-_DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER = "in-cluster"
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -29,26 +27,6 @@ Entries = dict[str, Mapping[str, Any]]
 
 # The client reports a login command that fails by its root logger, and then sends requests without a credential.
 logging.getLogger("kubernetes").setLevel(logging.WARNING)
-
-
-@dataclass(frozen=True)
-class NamespaceRef:
-    """A namespace at an API server."""
-
-    namespace: str
-    server: str
-    """Its URL: `https://HOST:PORT`, or with a path."""
-
-    @property
-    def home(self) -> str:
-        """`ClusterRef.home`. Neither the context nor the file of the login is part of it: each user has their own."""
-        return f"{self.namespace}@{self.server}"
-
-
-def parse_home(home: str) -> NamespaceRef:
-    """The place of a home."""
-    namespace, _, server = home.partition("@")
-    return NamespaceRef(namespace, server)
 
 
 class Kubeconfig:
@@ -91,8 +69,8 @@ class Kubeconfig:
         cluster = self._clusters.get(self.contexts[context].get("cluster", ""), {})
         return str(cluster.get("server", "")).rstrip("/")
 
-    def place(self, context: str, namespace: str) -> NamespaceRef:
-        """The place that a context names; by default the current one.
+    def chosen(self, context: str) -> str:
+        """The context of that name; by default the current one.
 
         Raises:
             SpecError: there is no such context, or it names no API server.
@@ -107,7 +85,7 @@ class Kubeconfig:
         if not self.server(name):
             wrong = f"the context {name!r} does not name a cluster with a server"
             raise SpecError(_WHERE, wrong, "Check `kubectl config view`.")
-        return NamespaceRef(namespace or self.contexts[name].get("namespace") or _DEFAULT_NAMESPACE, self.server(name))
+        return name
 
     def context_of(self, server: str) -> str:
         """The context by which this user logs in at a server: the current one if it is of that server, else the first that is.
@@ -176,16 +154,9 @@ _sources: dict[str, str] = {}
 """Server to the argument `kubernetes.kubeconfig` of a program that runs in this process."""
 
 
-def chosen_place(context: str = "", namespace: str = "", source: str = "") -> NamespaceRef:
-    """The place that the arguments name. This process logs in there by `source` from now on.
-
-    Raises:
-        SpecError: there is none.
-    """
-    place = Kubeconfig(source).place(context, namespace)
-    if source:
-        _sources[place.server] = source
-    return place
+def use_source(server: str, source: str) -> None:
+    """Log in at a server by this kubeconfig in this process, from now on."""
+    _sources[server] = source
 
 
 def store_source(server: str, source: str) -> None:

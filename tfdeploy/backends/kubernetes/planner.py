@@ -23,8 +23,8 @@ from .affinity import placement
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
-from .kubeconfig import chosen_place
 from .labels import AGENT, ID_LABEL, JOB_LABEL, RECORD, SETTINGS, TOKEN, TRAIN, object_name
+from .namespace import chosen_place
 from .pods import PodSettings, controller_set, covers, is_folder, mounts, pod_of, shown_settings, task_job
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from ..zipapp import application, version
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
-from .kubeconfig import parse_home, store_source
+from .kubeconfig import store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
+from .namespace import parse_home
 from .pods import secret
 
 Props = dict[str, Any]

@@ -12,7 +12,8 @@ import yaml
 
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.discover import discover_clusters
-from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig, chosen_place, parse_home
+from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig
+from tfdeploy.backends.kubernetes.namespace import chosen_place, parse_home
 from tfdeploy.errors import SpecError, Unreachable
 
 PLUGIN = """\
