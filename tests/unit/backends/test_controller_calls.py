@@ -74,12 +74,6 @@ def test_a_view_that_is_not_understood_is_a_sentence(monkeypatch: pytest.MonkeyP
         controller_calls.view(OlderController(view={"protocol": 7, "everything": "else"}), ViewRequest())
 
 
-def test_a_run_of_an_older_agent_is_stopped() -> None:
-    old = OlderController(stop={"ok": True}, stopped={"stopped": True})
-    assert controller_calls.stop(old, lambda: False, 5.0)
-    assert old.called == ["POST /stop", "GET /stopped"]
-
-
 def test_a_stop_waits_for_uploads_but_not_for_the_task_of_a_lost_machine_after_them() -> None:
     answers = [{"stopped": False, "uploading": True}, {"stopped": False, "uploading": True}, {"stopped": False}]
     asked: list[str] = []

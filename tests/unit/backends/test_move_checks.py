@@ -33,7 +33,6 @@ from tfdeploy.backends.local import task_runner as local_runner
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
 from tfdeploy.backends.move_checks import StoppedRun, begins_again, missing_checkpoint
-from tfdeploy.backends.move_record import mover
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 
@@ -203,11 +202,6 @@ def test_a_copy_without_a_checkpoint_is_named(
     copied = replace(stopped(tmp_path, manifest), is_current=False)
     source = move_record._Source(cluster_ref("docker"), copied, state)
     assert ("begins again at step 0" in move_record._stale(source, RUN.spec.id)) == expected
-
-
-@pytest.mark.parametrize("backend", ["local", "docker", "ec2"])
-def test_runs_move_from_and_to_every_backend(backend: str) -> None:
-    assert callable(mover(backend).stop_to_move)
 
 
 @pytest.mark.parametrize("backend", ["local", "docker"])

@@ -15,7 +15,6 @@ from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunResult, RunState
-from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
@@ -27,7 +26,6 @@ from tfdeploy.backends.rolling_update import (
     StartFailure,
     TaskHistory,
     Turns,
-    is_active,
     replace_task,
     wait_for_start,
 )
@@ -134,20 +132,6 @@ def job() -> World:
     return world
 
 
-def test_a_task_that_has_ended_is_not_active() -> None:
-    world = job()
-    assert is_active(world.job, "worker-1")
-    assert not is_active(world.job, "worker-7")
-    world.job.result = RunResult("failed", "", 0.0)
-    assert not is_active(world.job, "worker-1")
-    world.job.result = None
-    world.job.tasks["worker-1"].state = "restarting"
-    assert is_active(world.job, "worker-1"), "those after it wait until it runs again"
-    world.exit("worker-0", 3)
-    assert world.verdict() != "none"
-    assert not is_active(world.job, "worker-0")
-
-
 class FakeSwarm:
     """A Swarm of one service with a fixed state."""
 
@@ -232,13 +216,6 @@ def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) 
 
 
 FAILED = {**OLD, "instance": "new", "state": "restarting", "end": Ended(3)}
-
-
-def test_a_program_that_another_run_replaces_next_need_not_run_with_the_new_settings() -> None:
-    former = with_task(**{**FAILED, "instance": "old"})
-    replace_worker([former, former, None, with_task(**FAILED)], needs_program=False)
-    with pytest.raises(BackendError, match=r": No such image: gone:1$"):
-        replace_worker([former], EngineTask(False, "", "rejected", "No such image: gone:1"), needs_program=False)
 
 
 @pytest.mark.parametrize(("planned", "is_done"), [("r1", False), ("c1", False), ("r2", True)])
@@ -378,26 +355,6 @@ def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(monk
     desired = task_service(task_props())
     replace_task(cast(Swarm, swarm), desired, desired, "worker-1", lambda: world.job)
     assert (now[0], len(swarm.applied)) == (90.0, 1)
-
-
-@pytest.mark.parametrize("worker_timeout", ["1s", "10m"])
-def test_parameter_servers_are_updated_after_the_workers_that_until_has_stopped(
-    monkeypatch: pytest.MonkeyPatch, worker_timeout: str
-) -> None:
-    """These have the grace period to save their variables, whatever `worker_timeout` is."""
-    options: dict[str, Any] = {"until": {"accuracy": ">= 0.9"}, "metrics": {"accuracy": "(.*)"}}
-    world = World(ps=1, workers=1, worker_timeout=worker_timeout, stop_grace_period="60s", **options)
-    world.come()
-    world.saving = {"worker-0"}
-    world.measure(accuracy=LoggedValue("worker-0", 1, "0.95", 1))
-    world.wait(5)
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + max(seconds, 1.0)))
-    swarm = FakeSwarm(None, itertools.repeat(0))
-    desired = task_service(task_props(hostname="ps-0"))
-    replace_task(cast(Swarm, swarm), desired, desired, "ps-0", lambda: world.job)
-    assert (now[0], len(swarm.applied)) == (55.0, 1)
 
 
 def test_a_signal_ends_the_wait_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:

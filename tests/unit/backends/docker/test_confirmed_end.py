@@ -14,8 +14,6 @@ from tfdeploy.backends import container_access
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
-from tfdeploy.backends.docker.engine.engine import Engine as RealEngine
-from tfdeploy.backends.docker.swarm import nodes
 from tfdeploy.backends.docker.swarm.confirmed_end import FormerLauncher, wait_for_former_launcher
 from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
@@ -255,7 +253,3 @@ def test_the_word_of_the_user_removes_a_machine_that_does_not_respond_from_the_s
         access.confirm_lost(cluster, "another")
     with pytest.raises(NotFound, match="the Swarm has no machine 'boy'"):
         access.lost_effect(cluster, "boy")
-
-
-def test_only_the_nodes_of_that_name_are_meant() -> None:
-    assert nodes.refuse_reachable(cast(RealEngine, Engine("down")), "nothing") == []

@@ -113,15 +113,6 @@ def test_a_registry_takes_every_name(project: str, stack: str, name: str) -> Non
     assert REPOSITORY.fullmatch(image.partition(":")[0])
 
 
-def test_content_is_that_of_the_folder(tmp_path: Path) -> None:
-    assert context_hash(spec(workers=1)) == ""
-    (tmp_path / "Dockerfile").write_text("FROM base\n")
-    before = context_hash(spec(workers=1, container={"build": str(tmp_path)}))
-    assert before == context_hash(spec("other", workers=1, container={"build": str(tmp_path)}))
-    (tmp_path / "Dockerfile").write_text("FROM other\n")
-    assert before != context_hash(spec(workers=1, container={"build": str(tmp_path)}))
-
-
 def test_a_missing_folder_is_refused_by_its_argument(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refusal:
         context_hash(spec(workers=1, container={"build": str(tmp_path / "none")}))

@@ -13,14 +13,11 @@ import pytest
 from tests.unit.backends.docker.fake_engine import CONNECTED, TOKEN, FakeEngine, fake_engine, responds
 from tests.unit.props import CANARY, task_props
 from tests.waiting import until
-from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.wire.rpc import CallError
-from tfdeploy.backends import record_copy
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.engine import controller_client
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.backends.terminal import STDERR, STDOUT
 from tfdeploy.errors import Unreachable
 
@@ -192,16 +189,3 @@ def test_a_run_and_the_token_are_in_no_argument(fake: FakeEngine, controller: Co
     (command,) = fake.commands
     assert CANARY.encode() not in command
     assert TOKEN.encode() not in command
-
-
-def test_a_preview_gets_the_controllers_view_and_writes_no_file(
-    fake: FakeEngine, controller: ControllerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    fake.controller = responds(json.dumps(RecordView(at=7.0).to_dict()).encode())
-    cluster = {**task_props()["cluster"], "home": fake.address}
-    view, silent_since = record_copy.observed_view(
-        controller, RecordCopy(cast(ClusterRef, cluster)), None, ViewRequest(), is_preview=True, problems=[]
-    )
-    assert (view.at, silent_since) == (7.0, None)
-    assert not (tmp_path / "state").exists()

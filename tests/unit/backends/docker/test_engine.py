@@ -58,12 +58,6 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     return connected
 
 
-def test_engines_with_the_same_address_share_a_connection(clients: list[Client]) -> None:
-    for address in (ADDRESS, ADDRESS, "tcp://other.example.com:2376"):
-        Engine(address).call(lambda api: api.create())
-    assert [client.address for client in clients] == [ADDRESS, "tcp://other.example.com:2376"]
-
-
 @pytest.mark.parametrize(("swarm", "swarm_id"), [({"Cluster": {"ID": "s1"}}, "s1"), ({"Cluster": None}, ""), ({}, "")])
 def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
     monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], swarm_id: str

@@ -208,14 +208,6 @@ def test_an_update_is_retried_after_a_conflict(conflicts: int, attempts: int, mo
     assert len(calls) == attempts
 
 
-def test_a_refused_update_is_not_retried() -> None:
-    def update() -> bool:
-        raise APIError("400", explanation="not so")
-
-    with pytest.raises(BackendError, match="m0: not so"):
-        retry_conflicts("m0", update)
-
-
 class Failing:
     """A Swarm that restarts a task only after some failures."""
 

@@ -9,7 +9,7 @@ import pytest
 from docker.errors import APIError
 
 from tests.unit.props import CANARY, task_props
-from tfdeploy.agent.wire.rpc import hostname_of, task_token
+from tfdeploy.agent.wire.rpc import task_token
 from tfdeploy.backends.base import TaskProps
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
@@ -98,11 +98,6 @@ def test_another_token_is_another_secret() -> None:
     for token in ("one", "another"):
         runner(api).create_task(props("worker-1", token=token))
     assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 2
-
-
-@pytest.mark.parametrize("text", ["", "x", CANARY])
-def test_other_tokens_name_no_task(text: str) -> None:
-    assert hostname_of(text) == ""
 
 
 def test_a_service_never_gets_the_token_of_the_user() -> None:
