@@ -6,12 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.docker.project import GATED, DockerProject
-from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.docker.backend import BACKEND
-from tfdeploy.cli import leftover_owner
-from tfdeploy.cli.commands.leftovers import leftovers
-from tfdeploy.cli.select import ClusterQuery
 
 JOB = (
     'command=["python", "train.py"], code="code", workers=1, wait="0", '
@@ -119,26 +115,3 @@ def test_a_lost_state_touches_nothing_and_adopt_takes_the_cluster_over(
     assert again.steps().keys() == {"unchanged"}, again.output
     after.destroy()
     assert objects(before) == {}
-
-
-@pytest.mark.full
-def test_a_lost_cluster_is_removed_by_its_id(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = login("before"), login("after")
-    before.up()
-    running(before, monkeypatch)
-    after.up()
-    running(after, monkeypatch)
-    mine = objects(after)
-    lost = objects(before)
-    words = ("ls", "--leftovers", "--delete", "--cluster", before.cluster["id"], "--yes")
-    code, _, problem = Verbs(after.program, after.env).call(*words)
-    assert (code, "its update may still be running" in problem) == (2, True), problem
-    assert objects(before) == lost
-
-    for name, value in after.env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(leftover_owner, "MARGIN_SECONDS", 0.0)
-    leftovers(ClusterQuery(cwd=after.program, cluster=before.cluster["id"]), delete=True, yes=True)
-    assert objects(before) == {}
-    assert objects(after) == mine
-    after.destroy()

@@ -12,7 +12,6 @@ from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy import identity
 from tfdeploy.backends.backend import load
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
-from tfdeploy.backends.docker.engine.engine import EnginePlace
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster, StoredPlace, resource_prefix
 from tfdeploy.plan.inventory import PlaceRef
@@ -107,8 +106,8 @@ def test_a_cluster_is_adopted_once_although_the_argument_remains() -> None:
 def test_another_machine_or_engine_behind_the_same_address_is_refused(
     backend: str, home: str, place_id: str, swarms: tuple[str, str], is_refused: bool
 ) -> None:
-    former: EnginePlace = {"id": "m1", "name": "laptop", "swarm": swarms[0]}
-    place: EnginePlace = {"id": place_id, "name": "desktop", "swarm": swarms[1]}
+    former: PlaceRef = {"id": "m1", "name": "laptop", "swarm": swarms[0]}
+    place: PlaceRef = {"id": place_id, "name": "desktop", "swarm": swarms[1]}
     stored = StoredCluster(MINE, (replace(DOCKER, cluster=cluster_ref(backend, "unix:///d.sock"), place=former),))
     if not is_refused:
         identity.refuse_other_place(load(backend), cluster_ref(backend, home), stored, place)

@@ -140,14 +140,21 @@ def replace_task(
         wait_for_finish(run, hostname, observe_run)
         engine.apply(desired)
         return
-    clock = StartClock(engine, hostname, hostname)
+    clock = StartClock(engine, hostname, hostname, " again with its new settings")
     launcher = run.tasks[hostname].report.instance if run else ""
     engine.apply(desired)
     clock.begin(_START_TIMEOUT, _MAX_START_TIMEOUT)
-    problem = _wait_until_running(clock, hostname, launcher, observe_run, needs_program)
-    if problem is not None:
+
+    def has_started() -> bool:
+        nonlocal run
+        run = observe_run()
+        return _is_done(run, hostname, launcher, needs_program)
+
+    try:
+        wait_for_start(clock, has_started, lambda: _end_of_program(run, hostname, launcher) or clock.state)
+    except NotStarted:
         engine.apply(previous)
-        raise NotStarted(f"{hostname} did not start again with its new settings: {problem}")
+        raise
 
 
 def wait_for_finish(run: RunState | None, hostname: str, observe_run: Callable[[], RunState | None]) -> None:
@@ -170,26 +177,6 @@ def _remaining(run: RunState, hostname: str) -> float:
     if run.result is None or task is None or not may_finish(run, task, now):
         return 0.0
     return end_of_time(run, task) - now
-
-
-def _wait_until_running(
-    clock: "StartClock",
-    hostname: str,
-    former_launcher: str,
-    observe_run: Callable[[], RunState | None],
-    needs_program: bool,
-) -> str | None:
-    """None when the task runs, or need not run any more; else the reason why it does not."""
-    problem = ""
-    while not clock.is_over():
-        run = observe_run()
-        if _is_done(run, hostname, former_launcher, needs_program):
-            return None
-        newest = clock.observe()
-        state = newest.state if newest else "it was removed"
-        problem = clock.problem or _end_of_program(run, hostname, former_launcher) or state
-        time.sleep(_POLL_SECONDS)
-    return problem
 
 
 def _end_of_program(run: RunState | None, hostname: str, former_launcher: str) -> str:
@@ -216,9 +203,10 @@ class StartClock:
     """Measures how long one container takes to start, and prints that its image is pulled, or why it does not start. The time in which
     the engine pulls the image does not count: it may take an hour."""
 
-    def __init__(self, engine: TaskEngine[Definition], hostname: str, title: str) -> None:
-        """Made before the engine gets the definition: what has failed by then does not count."""
-        self._engine, self._hostname, self.title = engine, hostname, title
+    def __init__(self, engine: TaskEngine[Definition], hostname: str, title: str, manner: str = "") -> None:
+        """Made before the engine gets the definition: what has failed by then does not count. `manner` is how it is to start."""
+        self._engine, self._hostname, self._title = engine, hostname, title
+        self.failure, self.state = f"{title} did not start{manner}", "it was removed"
         self._former = {failure.id for failure in engine.history(hostname).failures}
         self._printed = self.problem = ""
         self._has_failed = False
@@ -228,13 +216,14 @@ class StartClock:
         self._seconds, self._seen = seconds, time.monotonic()
         self._deadline, self._last = self._seen + seconds, self._seen + most
 
-    def observe(self) -> EngineTask | None:
-        """Note what the engine reports of the container, and return it. A reason why it does not start may pass in a moment; one that
+    def observe(self) -> None:
+        """Note what the engine reports of the container. A reason why it does not start may pass in a moment; one that
         lasts for `_START_TIMEOUT`, or `_MAX_FAILURES` failures, end the wait."""
         history, now = self._engine.history(self._hostname), time.monotonic()
         task, failures = history.newest, [item for item in history.failures if item.id not in self._former]
         self._has_failed = len(failures) >= _MAX_FAILURES
         self.problem = failures[-1].reason if failures else task.reason if task else ""
+        self.state = task.state if task else "it was removed"
         if task is not None and task.reason:
             self._print(f"{task.state}: {task.reason}")
         elif task is not None and task.state == PULLING:
@@ -243,20 +232,23 @@ class StartClock:
         if task is not None and task.state in (PULLING, STARTING):
             self._deadline = min(self._deadline, now + _START_TIMEOUT) if task.reason else now + self._seconds
         self._seen = now
-        return task
 
     def _print(self, text: str) -> None:
         if text != self._printed:
             self._printed = text
-            print(f"{self.title}: {text}", flush=True)
+            print(f"{self._title}: {text}", flush=True)
 
     def is_over(self) -> bool:
         """Whether it takes too long, or has failed too often."""
         return self._has_failed or time.monotonic() >= min(self._deadline, self._last)
 
 
-def wait_for_start(clock: StartClock, has_started: Callable[[], bool]) -> None:
-    """Wait until a container has started.
+def wait_for_start(
+    clock: StartClock,
+    has_started: Callable[[], bool],
+    explain: Callable[[], str] = lambda: "the engine reports no reason",
+) -> None:
+    """Wait until a container has started. Where the engine has no reason why it does not, `explain` returns one.
 
     Raises:
         NotStarted: it does not in time, or before `pulumi` receives a signal.
@@ -274,4 +266,4 @@ def wait_for_start(clock: StartClock, has_started: Callable[[], bool]) -> None:
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
     if (clock.is_over() or is_cancelled()) and not has_started():
         end = " before `pulumi` received a signal" if is_cancelled() else ""
-        raise NotStarted(f"{clock.title} did not start{end}: {clock.problem or 'the engine reports no reason'}")
+        raise NotStarted(f"{clock.failure}{end}: {clock.problem or explain()}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from ..agent.model.run_state import RunState
 from ..outputs import CostSummary
@@ -10,13 +10,14 @@ from .scheduler import Machine
 
 
 class PlaceRef(TypedDict):
-    """Where a cluster was created. `ClusterRef.home` is not enough: another computer or engine may have the same address. A backend may
-    store more, which only its own `Backend.describe_other_place` reads."""
+    """Where a cluster was created. `ClusterRef.home` is not enough: another computer or engine may have the same address."""
 
     id: str
     """The id of the machine, of the engine, or of the account; empty where that is not known."""
     name: str
     """Its name, for people."""
+    swarm: NotRequired[str]
+    """The id of the Swarm that the engine manages, if it does."""
 
 
 class RunCost(TypedDict, total=False):

@@ -72,34 +72,10 @@ def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **ch
         (run(upload=UPLOAD_LOST), ArtifactList([STORED]), True, "what laptop has in /former/run could not be uploaded"),
         (run(SUCCEEDED), ArtifactList([], [TOO_LARGE]), True, ""),
         (run(train_dir="s3://bucket/train/run"), ArtifactList([], [TOO_LARGE]), True, ""),
-        (
-            run(train_dir="/tfdeploy/train/run"),
-            ArtifactList([], [TOO_LARGE]),
-            True,
-            "could not be uploaded: model.ckpt-5",
-        ),
         (run(FAILED), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
         (run(upload=""), ArtifactList(), True, "what laptop has in /former/run could not be uploaded"),
         (run(upload="", artifacts=[]), ArtifactList(), True, "`artifacts` (an empty list) names no"),
         (run(upload="", started=0.0), ArtifactList([STORED]), True, ""),
-    ],
-    ids=[
-        "stored",
-        "none",
-        "no match",
-        "not begun",
-        "serves",
-        "a model",
-        "too large",
-        "partly",
-        "lost",
-        "finished",
-        "a URL",
-        "default",
-        "returns",
-        "no upload",
-        "empty",
-        "idle",
     ],
 )
 def test_a_run_moves_with_its_newest_checkpoint_or_not_at_all(
@@ -136,18 +112,12 @@ TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ck
         (TENSORFLOW[1:], DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index"]),
         (["sub/ckpt.index", "sub/ckpt.data-0"], DEFAULT_PATTERNS, ["sub/ckpt.data-0", "sub/ckpt.index"]),
         (BACKUP, DEFAULT_PATTERNS, BACKUP),
-        (
-            [*BACKUP, f"{BACKUP[0]}.bkp", f"{BACKUP[1]}.bkp"],
-            DEFAULT_PATTERNS,
-            [*BACKUP, f"{BACKUP[0]}.bkp", f"{BACKUP[1]}.bkp"],
-        ),
         (["w/01.weights.h5", "w/02.weights.h5"], DEFAULT_PATTERNS, ["w/01.weights.h5", "w/02.weights.h5"]),
         (
             ["m.weights.json", "m_00000.weights.h5", "m_00001.weights.h5"],
             DEFAULT_PATTERNS,
             ["m.weights.json", "m_00000.weights.h5", "m_00001.weights.h5"],
         ),
-        (["model.h5"], DEFAULT_PATTERNS, ["model.h5"]),
         (["weights.03-0.2.hdf5"], DEFAULT_PATTERNS, ["weights.03-0.2.hdf5"]),
         (["best.keras"], DEFAULT_PATTERNS, ["best.keras"]),
         (["state.npz", "x"], ["*.npz"], ["state.npz"]),
@@ -158,7 +128,7 @@ TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ck
         (BACKUP, ["**/saved_model.pb", "**/*.keras", "**/checkpoint"], None),
         ([], DEFAULT_PATTERNS, None),
     ],
-    ids=range(17),
+    ids=range(15),
 )
 def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], stored: list[str] | None

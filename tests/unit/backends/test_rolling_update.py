@@ -46,7 +46,8 @@ UPDATE_SECONDS = 0.05
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_update, "_START_TIMEOUT", 0.2)
-    monkeypatch.setattr(rolling_update, "_POLL_SECONDS", 0.0)
+    for name in ("_POLL_SECONDS", "_START_POLL_SECONDS", "_LONGEST_PAUSE"):
+        monkeypatch.setattr(rolling_update, name, 0.0)
     monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.5)
 
 
@@ -361,6 +362,8 @@ def test_a_signal_ends_the_wait_for_a_container(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rolling_update, "is_cancelled", lambda: True)
     with pytest.raises(NotStarted, match="did not start before `pulumi` received a signal"):
         wait_for_controller([None])
+    with pytest.raises(NotStarted, match="did not start again with its new settings before `pulumi` received a signal"):
+        replace_worker([with_task(**OLD)])
 
 
 def wait_for_controller(states: Sequence[EngineTask | None], failures: Iterator[int] | None = None) -> None:

@@ -5,7 +5,7 @@ Pulumi's Docker provider reports of a failed build no more than its step and exi
 
 import io
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pulumi
 from docker.auth import INDEX_NAME, INDEX_URL, encode_header, load_config, resolve_repository_name
@@ -21,6 +21,9 @@ from ..stack_config import StackProvider, plain_values
 from .containers import Build
 from .engine.engine import Engine
 
+if TYPE_CHECKING:
+    from .task_runner import DockerTaskRunner
+
 Props = dict[str, Any]
 
 _SILENT_SECONDS = 1800.0
@@ -29,13 +32,6 @@ _SILENT_SECONDS = 1800.0
 _REPLACES = ("name", "swarm")
 _STEP = ("Step ", " --->", "Removing intermediate container")
 """What the builder's own lines begin with."""
-
-
-class EngineOwner(Protocol):
-    """What the task runners of these backends have besides their contract."""
-
-    def engine(self, cluster: ClusterRef) -> Engine:
-        """The engine that manages the Swarm. For several machines an image is pushed from there."""
 
 
 def build_image(engine: Engine, build: Build, labels: Mapping[str, str]) -> None:
@@ -94,7 +90,8 @@ def has_image(engine: Engine, name: str) -> bool:
 
 
 def _engine(cluster: ClusterRef) -> Engine:
-    return cast(EngineOwner, load(cluster["backend"]).runner).engine(cluster)
+    """The engine that manages the Swarm. For several machines an image is pushed from there."""
+    return cast("DockerTaskRunner", load(cluster["backend"]).runner).engine(cluster)
 
 
 class RequirementsImageProvider(StackProvider):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -17,6 +17,9 @@ from docker.errors import APIError, DockerException, NotFound
 
 from ....errors import BackendError, SpecError, Unreachable
 from .connection import SshRoute, TlsConnection, shared_connection, tls_settings
+
+if TYPE_CHECKING:
+    from ....plan.inventory import PlaceRef
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 _SIZES_SECONDS = 1.0
@@ -47,17 +50,6 @@ def is_open_tcp(address: str) -> bool:
         "::1",
     )
     return is_remote and not tls_settings(address)
-
-
-class EnginePlace(TypedDict):
-    """What identifies an engine, a `PlaceRef`; empty where it reports none."""
-
-    id: str
-    """The engine's id, which its data folder has."""
-    name: str
-    """The hostname of its machine."""
-    swarm: NotRequired[str]
-    """The id of the Swarm that it manages; missing where there is none, and in older states."""
 
 
 class Engine:
@@ -133,10 +125,10 @@ class Engine:
         """The hostname of the machine that the engine runs on."""
         return str(self.info["Name"])
 
-    def place(self) -> EnginePlace:
-        """Which engine it is, and which Swarm it manages."""
+    def place(self) -> "PlaceRef":
+        """Which engine it is, by the id that its data folder has, and which Swarm it manages."""
         swarm = self.info["Swarm"].get("Cluster") or {}
-        place: EnginePlace = {"id": self.info.get("ID", ""), "name": self.name()}
+        place: PlaceRef = {"id": self.info.get("ID", ""), "name": self.name()}
         return {**place, "swarm": swarm["ID"]} if swarm.get("ID") else place
 
     def volume_sizes(self) -> dict[str, int]:
