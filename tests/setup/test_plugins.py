@@ -96,17 +96,6 @@ def test_one_is_built_where_the_published_provider_cannot_be_had(
     assert provide({}) == []
 
 
-def test_one_that_an_earlier_set_up_put_on_path_is_removed(
-    provide: Callable[[dict[str, bytes]], list[str]], engine: Engine
-) -> None:
-    pretend_built()
-    earlier = [engine.folder / PROGRAM, engine.folder.parent / PROGRAM]
-    for path in earlier:
-        path.touch(0o755)
-    provide({})
-    assert [path for path in earlier if path.exists()] == []
-
-
 @pytest.mark.parametrize(
     ("off", "state", "remedy"),
     [

@@ -121,7 +121,6 @@ def provide_docker(root: Path, engine: Engine) -> str:
         with locked(plugin.lock):
             if not _current(plugin, module):
                 _fetch_or_build(plugin, module)
-    _remove_from_path(plugin)
     return f"{plugin.folder}{', built here' if _mark(plugin).exists() else ''}"
 
 
@@ -162,11 +161,3 @@ def _reason(error: SetupError) -> str:
     lines = str(error).splitlines()
     reasons = [line.partition("downloading plugin: ")[2] for line in lines if "downloading plugin: " in line]
     return [lines[-1], *reasons][-1]
-
-
-def _remove_from_path(plugin: Plugin) -> None:
-    """Earlier set-ups built the provider beside pulumi, where Pulumi warns of it at every update."""
-    folder = plugin.engine.folder
-    if folder.is_relative_to(cache_folder()):
-        (folder / plugin.program).unlink(missing_ok=True)
-        (folder.parent / plugin.program).unlink(missing_ok=True)

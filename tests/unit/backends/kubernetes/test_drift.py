@@ -14,7 +14,7 @@ from tfdeploy.backends.kubernetes import cleanup, resources
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
 from tfdeploy.backends.kubernetes.controller_client import PodController
 from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
-from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, secret, task_job
+from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set
 from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy
@@ -246,14 +246,6 @@ def test_tasks_are_started_whose_launcher_has_ended(server: StoredApi, monkeypat
     OBJECTS.start_ended(["worker-1"])
 
 
-def test_a_secret_with_other_content_is_no_pod(server: StoredApi) -> None:
-    made()
-    name = object_name(CLUSTER, "token")
-    assert OBJECTS.create({**secret(CLUSTER, "token", {"token": "b"})}) is False
-    OBJECTS.apply(secret(CLUSTER, "token", {"token": "b"}))
-    assert server.item("Secret", name)["data"] == {"token": "Yg=="}
-
-
 def test_only_tasks_that_are_not_listed_are_deleted(server: StoredApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller is no task, and a cluster without it has no run to stop."""
     made()
@@ -303,8 +295,3 @@ def test_a_pod_on_a_silent_node_is_not_waited_for_but_named(server: StoredApi, m
     monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
     with pytest.raises(BackendError, match="the pods of worker-1 did not end"):
         cleanup.remove_all(OBJECTS, 0.0, retain_checkpoints=False)
-
-
-def test_the_job_of_a_task_is_what_it_was_created_from(server: StoredApi) -> None:
-    _, task, _ = made()
-    assert OBJECTS.is_as_defined(task_job(task))
