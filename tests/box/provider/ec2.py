@@ -1,4 +1,4 @@
-"""Key pairs, security groups and their rules, placement groups."""
+"""Key pairs, security groups and their rules."""
 
 from typing import Any
 
@@ -88,14 +88,10 @@ def _drop_group(aws: Aws, key: str, state: Props) -> None:
 
 def _permission(props: Props) -> dict[str, Any]:
     wanted: dict[str, Any] = {"IpProtocol": props["ipProtocol"], **picked(props, FromPort="fromPort", ToPort="toPort")}
-    if props["ipProtocol"] not in ("-1", "tcp", "udp", "icmp", "icmpv6"):
-        # moto answers 500 to a protocol without ports.
-        wanted = {"FromPort": -1, "ToPort": -1, **wanted}
     note = picked(props, Description="description")
     sources = {
         "IpRanges": picked(props, CidrIp="cidrIpv4"),
         "Ipv6Ranges": picked(props, CidrIpv6="cidrIpv6"),
-        "PrefixListIds": picked(props, PrefixListId="prefixListId"),
         "UserIdGroupPairs": picked(props, GroupId="referencedSecurityGroupId"),
     }
     return wanted | {name: [{**source, **note}] for name, source in sources.items() if source}
@@ -119,7 +115,6 @@ def _rule(way: str) -> Kind:
             ToPort="toPort",
             CidrIpv4="cidrIpv4",
             CidrIpv6="cidrIpv6",
-            PrefixListId="prefixListId",
             ReferencedGroupId="referencedSecurityGroupId",
             Description="description",
         )
@@ -133,7 +128,7 @@ def _rule(way: str) -> Kind:
             GroupId=state["securityGroupId"], SecurityGroupRuleIds=[key]
         )
 
-    sources = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+    sources = ("cidrIpv4", "cidrIpv6", "referencedSecurityGroupId")
     parts = (*sources, "fromPort", "toPort", "description")
     return Kind(
         token=f"aws:vpc/securityGroup{way.title()}Rule:SecurityGroup{way.title()}Rule",
@@ -159,7 +154,6 @@ def _read_rule(aws: Aws, key: str, state: Props) -> Props | None:
         ipProtocol=rule["IpProtocol"],
         cidrIpv4=rule.get("CidrIpv4"),
         cidrIpv6=rule.get("CidrIpv6"),
-        prefixListId=rule.get("PrefixListId"),
         referencedSecurityGroupId=rule.get("ReferencedGroupInfo", {}).get("GroupId"),
         description=rule.get("Description") or None,
         arn=f"arn:aws:ec2:{aws.region(state)}:{aws.account}:security-group-rule/{key}",

@@ -1,4 +1,4 @@
-"""EFS: file systems, mount targets, access points."""
+"""EFS: file systems and mount targets."""
 
 import secrets
 from typing import Any
@@ -27,22 +27,12 @@ def _system(aws: Aws, key: str, state: Props) -> dict[str, Any] | None:
 
 def _make_system(aws: Aws, props: Props) -> str:
     answer = aws.client("efs", props).create_file_system(
-        CreationToken=props.get("creationToken") or f"terraform-{secrets.token_hex(13)}",
-        **picked(
-            props,
-            Encrypted="encrypted",
-            KmsKeyId="kmsKeyId",
-            PerformanceMode="performanceMode",
-            ThroughputMode="throughputMode",
-            ProvisionedThroughputInMibps="provisionedThroughputInMibps",
-            AvailabilityZoneName="availabilityZoneName",
-        ),
+        CreationToken=f"terraform-{secrets.token_hex(13)}",
+        **picked(props, Encrypted="encrypted", ThroughputMode="throughputMode"),
         Tags=pairs(props.get("tags", {})),
     )
     key = str(answer["FileSystemId"])
     until(lambda: (_system(aws, key, props) or {}).get("LifeCycleState") == "available", f"{key} to be available")
-    if props.get("lifecyclePolicies"):
-        _set_lifecycle(aws, key, {}, props)
     return key
 
 
@@ -67,19 +57,8 @@ def _read_system(aws: Aws, key: str, state: Props) -> Props | None:
     )
 
 
-def _set_lifecycle(aws: Aws, key: str, old: Props, new: Props) -> None:
-    names = {
-        "TransitionToIA": "transitionToIa",
-        "TransitionToPrimaryStorageClass": "transitionToPrimaryStorageClass",
-        "TransitionToArchive": "transitionToArchive",
-    }
-    policies = [picked(policy, **names) for policy in new.get("lifecyclePolicies", [])]
-    aws.client("efs", new).put_lifecycle_configuration(FileSystemId=key, LifecyclePolicies=policies)
-
-
 def _set_throughput(aws: Aws, key: str, old: Props, new: Props) -> None:
-    names = {"ThroughputMode": "throughputMode", "ProvisionedThroughputInMibps": "provisionedThroughputInMibps"}
-    aws.client("efs", new).update_file_system(FileSystemId=key, **picked(new, **names))
+    aws.client("efs", new).update_file_system(FileSystemId=key, **picked(new, ThroughputMode="throughputMode"))
 
 
 def _drop_system(aws: Aws, key: str, state: Props) -> None:
@@ -92,7 +71,7 @@ def _target(aws: Aws, key: str, state: Props) -> dict[str, Any] | None:
 
 
 def _make_target(aws: Aws, props: Props) -> str:
-    names = {"FileSystemId": "fileSystemId", "SubnetId": "subnetId", "IpAddress": "ipAddress"}
+    names = {"FileSystemId": "fileSystemId", "SubnetId": "subnetId"}
     answer = aws.client("efs", props).create_mount_target(**picked(props, **names, SecurityGroups="securityGroups"))
     key = str(answer["MountTargetId"])
     until(lambda: (_target(aws, key, props) or {}).get("LifeCycleState") == "available", f"{key} to be available")
@@ -136,16 +115,8 @@ KINDS = (
         create=_make_system,
         read=_read_system,
         delete=_drop_system,
-        replaces=frozenset(
-            {"creationToken", "encrypted", "kmsKeyId", "performanceMode", "availabilityZoneName", "region"}
-        ),
-        updates={
-            "lifecyclePolicies": _set_lifecycle,
-            "throughputMode": _set_throughput,
-            "provisionedThroughputInMibps": _set_throughput,
-            "tags": _retag,
-        },
-        cleared=frozenset({"lifecyclePolicies", "provisionedThroughputInMibps"}),
+        replaces=frozenset({"encrypted", "region"}),
+        updates={"throughputMode": _set_throughput, "tags": _retag},
         defaults={"throughputMode": "bursting"},
     ),
     Kind(
@@ -153,7 +124,7 @@ KINDS = (
         create=_make_target,
         read=_read_target,
         delete=_drop_target,
-        replaces=frozenset({"fileSystemId", "subnetId", "ipAddress", "region"}),
+        replaces=frozenset({"fileSystemId", "subnetId", "region"}),
         updates={"securityGroups": _set_groups},
     ),
 )

@@ -26,13 +26,7 @@ def _make_role(aws: Aws, props: Props) -> str:
     answer = aws.client("iam", props).create_role(
         RoleName=props["name"],
         AssumeRolePolicyDocument=_document(props["assumeRolePolicy"]),
-        **picked(
-            props,
-            Path="path",
-            Description="description",
-            MaxSessionDuration="maxSessionDuration",
-            PermissionsBoundary="permissionsBoundary",
-        ),
+        **picked(props, Path="path", Description="description"),
         Tags=pairs(props.get("tags", {})),
     )
     key = str(answer["Role"]["RoleName"])
@@ -51,7 +45,6 @@ def _read_role(aws: Aws, key: str, state: Props) -> Props | None:
         path=role["Path"],
         uniqueId=role["RoleId"],
         description=role.get("Description"),
-        maxSessionDuration=role.get("MaxSessionDuration"),
         assumeRolePolicy=json.dumps(role["AssumeRolePolicyDocument"]),
         createDate=role["CreateDate"].isoformat(),
         **tags_of(role.get("Tags")),
@@ -64,16 +57,7 @@ def _trust(aws: Aws, key: str, old: Props, new: Props) -> None:
 
 
 def _describe_role(aws: Aws, key: str, old: Props, new: Props) -> None:
-    length = picked(new, MaxSessionDuration="maxSessionDuration")
-    aws.client("iam", new).update_role(RoleName=key, Description=new.get("description", ""), **length)
-
-
-def _bound(aws: Aws, key: str, old: Props, new: Props) -> None:
-    iam = aws.client("iam", new)
-    if new.get("permissionsBoundary"):
-        iam.put_role_permissions_boundary(RoleName=key, PermissionsBoundary=new["permissionsBoundary"])
-    else:
-        iam.delete_role_permissions_boundary(RoleName=key)
+    aws.client("iam", new).update_role(RoleName=key, Description=new.get("description", ""))
 
 
 def _drop_role(aws: Aws, key: str, state: Props) -> None:
@@ -182,13 +166,11 @@ KINDS = (
         updates={
             "assumeRolePolicy": _trust,
             "description": _describe_role,
-            "maxSessionDuration": _describe_role,
-            "permissionsBoundary": _bound,
             "forceDetachPolicies": nothing,
             "tags": _retag("role", "RoleName"),
         },
-        cleared=frozenset({"description", "permissionsBoundary"}),
-        defaults={"forceDetachPolicies": False, "maxSessionDuration": 3600, "path": "/"},
+        cleared=frozenset({"description"}),
+        defaults={"forceDetachPolicies": False, "path": "/"},
         named="name",
     ),
     Kind(

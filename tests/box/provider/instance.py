@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.box.provider.ec2 import retag, specified
 from tests.box.provider.instance_parts import block_devices, metadata, observed
-from tests.box.provider.kinds import Aws, Kind, Refused, Update, appeared, found, nothing, picked, until
+from tests.box.provider.kinds import Aws, Kind, Refused, appeared, found, nothing, picked, until
 from tests.box.provider.retries import retried, unknown_profile
 from tests.box.provider.values import Props
 
@@ -13,8 +13,7 @@ USER_DATA_LIMIT = 16384
 
 
 def _user_data(props: Props) -> bytes:
-    raw = props.get("userDataBase64")
-    data = base64.b64decode(raw) if raw is not None else props.get("userData", "").encode()
+    data: bytes = props.get("userData", "").encode()
     if len(data) > USER_DATA_LIMIT:
         raise Refused(f"InvalidParameterValue: User data is limited to {USER_DATA_LIMIT} bytes, not {len(data)}")
     return data
@@ -22,23 +21,14 @@ def _user_data(props: Props) -> bytes:
 
 def _network(props: Props) -> dict[str, Any]:
     if "associatePublicIpAddress" not in props:
-        return picked(props, SubnetId="subnetId", SecurityGroupIds="vpcSecurityGroupIds", PrivateIpAddress="privateIp")
+        return picked(props, SubnetId="subnetId", SecurityGroupIds="vpcSecurityGroupIds")
     names = {"AssociatePublicIpAddress": "associatePublicIpAddress", "Groups": "vpcSecurityGroupIds"}
-    card = picked(props, **names, SubnetId="subnetId", PrivateIpAddress="privateIp")
+    card = picked(props, **names, SubnetId="subnetId")
     return {"NetworkInterfaces": [{"DeviceIndex": 0, **card}]}
 
 
 def _market(options: Props | None) -> dict[str, Any]:
-    if not options:
-        return {}
-    names = {
-        "MaxPrice": "maxPrice",
-        "SpotInstanceType": "spotInstanceType",
-        "ValidUntil": "validUntil",
-        "InstanceInterruptionBehavior": "instanceInterruptionBehavior",
-    }
-    spot = picked(options.get("spotOptions", {}), **names)
-    return {"InstanceMarketOptions": picked(options, MarketType="marketType") | ({"SpotOptions": spot} if spot else {})}
+    return {"InstanceMarketOptions": picked(options, MarketType="marketType")} if options else {}
 
 
 def _request(aws: Aws, props: Props) -> dict[str, Any]:
@@ -47,7 +37,6 @@ def _request(aws: Aws, props: Props) -> dict[str, Any]:
         ImageId="ami",
         InstanceType="instanceType",
         KeyName="keyName",
-        DisableApiTermination="disableApiTermination",
         InstanceInitiatedShutdownBehavior="instanceInitiatedShutdownBehavior",
     )
     if props.get("iamInstanceProfile"):
@@ -56,12 +45,11 @@ def _request(aws: Aws, props: Props) -> dict[str, Any]:
         request["MetadataOptions"] = options
     if data := _user_data(props):
         request["UserData"] = data
-    placement = picked(props, AvailabilityZone="availabilityZone", GroupName="placementGroup", Tenancy="tenancy")
-    if placement:
+    if placement := picked(props, GroupName="placementGroup"):
         request["Placement"] = placement
     if devices := block_devices(aws, props):
         request["BlockDeviceMappings"] = devices
-    volumes = props.get("volumeTags") or props.get("rootBlockDevice", {}).get("tags")
+    volumes = props.get("rootBlockDevice", {}).get("tags")
     tags = specified("instance", props.get("tags")) + specified("volume", volumes)
     return request | _network(props) | _market(props.get("instanceMarketOptions")) | {"TagSpecifications": tags}
 
@@ -107,11 +95,9 @@ def _drop(aws: Aws, key: str, state: Props) -> None:
         until(lambda: _described(aws, key, state) is None, f"{key} to be terminated")
 
 
-def _set(theirs: str, ours: str) -> Update:
-    def update(aws: Aws, key: str, old: Props, new: Props) -> None:
-        aws.client("ec2", new).modify_instance_attribute(InstanceId=key, **{theirs: {"Value": new[ours]}})
-
-    return update
+def _set_shutdown(aws: Aws, key: str, old: Props, new: Props) -> None:
+    behavior = {"Value": new["instanceInitiatedShutdownBehavior"]}
+    aws.client("ec2", new).modify_instance_attribute(InstanceId=key, InstanceInitiatedShutdownBehavior=behavior)
 
 
 def _set_groups(aws: Aws, key: str, old: Props, new: Props) -> None:
@@ -138,7 +124,7 @@ def _set_profile(aws: Aws, key: str, old: Props, new: Props) -> None:
 
 
 def _set_root(aws: Aws, key: str, old: Props, new: Props) -> None:
-    names = {"Size": "volumeSize", "VolumeType": "volumeType", "Iops": "iops", "Throughput": "throughput"}
+    names = {"Size": "volumeSize", "VolumeType": "volumeType"}
     volume = old["rootBlockDevice"]["volumeId"]
     aws.client("ec2", new).modify_volume(VolumeId=volume, **picked(new["rootBlockDevice"], **names))
 
@@ -161,7 +147,7 @@ def _stopped(aws: Aws, key: str, old: Props, new: Props) -> None:
     _until(aws, key, new, "stopped")
     if new["instanceType"] != old["instanceType"]:
         ec2.modify_instance_attribute(InstanceId=key, InstanceType={"Value": new["instanceType"]})
-    if any(new.get(name) != old.get(name) for name in ("userData", "userDataBase64")):
+    if new.get("userData") != old.get("userData"):
         # moto misreads the same value given as UserData={"Value": …}.
         data = base64.b64encode(_user_data(new)).decode()
         ec2.modify_instance_attribute(InstanceId=key, Attribute="userData", Value=data)
@@ -170,13 +156,12 @@ def _stopped(aws: Aws, key: str, old: Props, new: Props) -> None:
 
 
 def _replacing(props: Props) -> frozenset[str]:
-    return frozenset({"userData", "userDataBase64"} if props.get("userDataReplaceOnChange") else ())
+    return frozenset({"userData"} if props.get("userDataReplaceOnChange") else ())
 
 
 _ADDRESS = frozenset({"publicIp", "publicDns"})
-_REPLACES = """ami subnetId availabilityZone keyName placementGroup tenancy privateIp instanceMarketOptions ebsBlockDevices
-associatePublicIpAddress region rootBlockDevice.encrypted rootBlockDevice.kmsKeyId"""
-_ROOT = ("volumeSize", "volumeType", "iops", "throughput")
+_REPLACES = """ami subnetId keyName placementGroup instanceMarketOptions ebsBlockDevices associatePublicIpAddress region
+rootBlockDevice.encrypted"""
 
 KIND = Kind(
     token="aws:ec2/instance:Instance",
@@ -187,22 +172,19 @@ KIND = Kind(
     updates={
         "instanceType": _stopped,
         "userData": _stopped,
-        "userDataBase64": _stopped,
         "userDataReplaceOnChange": nothing,
         "vpcSecurityGroupIds": _set_groups,
         "metadataOptions": _set_metadata,
         "iamInstanceProfile": _set_profile,
-        "instanceInitiatedShutdownBehavior": _set(
-            "InstanceInitiatedShutdownBehavior", "instanceInitiatedShutdownBehavior"
-        ),
-        "disableApiTermination": _set("DisableApiTermination", "disableApiTermination"),
+        "instanceInitiatedShutdownBehavior": _set_shutdown,
         "tags": retag,
         "rootBlockDevice.deleteOnTermination": _keep_root,
         "rootBlockDevice.tags": _tag_root,
-        **{f"rootBlockDevice.{name}": _set_root for name in _ROOT},
+        "rootBlockDevice.volumeSize": _set_root,
+        "rootBlockDevice.volumeType": _set_root,
     },
     cleared=frozenset({"rootBlockDevice.tags"}),
     defaults={"rootBlockDevice.deleteOnTermination": True, "userDataReplaceOnChange": False},
     settles=_replacing,
-    moves=dict.fromkeys(("instanceType", "userData", "userDataBase64"), _ADDRESS),
+    moves=dict.fromkeys(("instanceType", "userData"), _ADDRESS),
 )

@@ -14,8 +14,6 @@ def metadata(props: Props) -> dict[str, Any]:
         HttpTokens="httpTokens",
         HttpEndpoint="httpEndpoint",
         HttpPutResponseHopLimit="httpPutResponseHopLimit",
-        HttpProtocolIpv6="httpProtocolIpv6",
-        InstanceMetadataTags="instanceMetadataTags",
     )
 
 
@@ -25,9 +23,6 @@ def _disk(device: Props) -> dict[str, Any]:
         VolumeSize="volumeSize",
         VolumeType="volumeType",
         Encrypted="encrypted",
-        KmsKeyId="kmsKeyId",
-        Iops="iops",
-        Throughput="throughput",
         DeleteOnTermination="deleteOnTermination",
     )
 
@@ -85,8 +80,6 @@ def _metadata(instance: dict[str, Any]) -> Props:
         httpTokens="HttpTokens",
         httpEndpoint="HttpEndpoint",
         httpPutResponseHopLimit="HttpPutResponseHopLimit",
-        httpProtocolIpv6="HttpProtocolIpv6",
-        instanceMetadataTags="InstanceMetadataTags",
     )
 
 
@@ -96,12 +89,12 @@ def _root(aws: Aws, instance: dict[str, Any], state: Props) -> Props | None:
     if disk is None:
         return None
     volume = aws.client("ec2", state).describe_volumes(VolumeIds=[disk["VolumeId"]])["Volumes"][0]
-    names = {"volumeSize": "Size", "volumeType": "VolumeType", "encrypted": "Encrypted", "iops": "Iops"}
+    names = {"volumeSize": "Size", "volumeType": "VolumeType", "encrypted": "Encrypted"}
     return {
         "deviceName": instance["RootDeviceName"],
         "volumeId": disk["VolumeId"],
         "deleteOnTermination": disk.get("DeleteOnTermination", True),
-        **picked(volume, **names, kmsKeyId="KmsKeyId", throughput="Throughput"),
+        **picked(volume, **names),
         **tags_of(volume.get("Tags")),
     }
 
@@ -113,13 +106,7 @@ def _attributes(aws: Aws, key: str, state: Props) -> Props:
         answer = aws.client("ec2", state).describe_instance_attribute(InstanceId=key, Attribute=name)
         return answer[name[0].upper() + name[1:]].get("Value")
 
-    found = told(
-        instanceInitiatedShutdownBehavior=value("instanceInitiatedShutdownBehavior"),
-        disableApiTermination=value("disableApiTermination"),
-    )
-    data = value("userData")
-    if data and "userDataBase64" in state:
-        found["userDataBase64"] = data
-    elif data:
+    found = told(instanceInitiatedShutdownBehavior=value("instanceInitiatedShutdownBehavior"))
+    if data := value("userData"):
         found["userData"] = base64.b64decode(data).decode(errors="replace")
     return found

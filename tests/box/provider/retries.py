@@ -9,9 +9,6 @@ What is said of the real provider was read in hashicorp/terraform-provider-aws. 
   then the instance is waited for, whether it is found yet or not. The same of an association with a profile.
 - security groups: ec2/vpc_security_group.go (0160692): waited for until found; deleted again for 15 minutes while
   something depends on them.
-- VPCs, subnets, gateways: ec2/vpc_.go (00081ce), vpc_subnet.go (00cda12), vpc_internet_gateway.go (08923b6): waited for until
-  found; deleted again for minutes while something depends on them. Route tables: vpc_route_table.go (0220924): waited for.
-- volumes: ec2/ebs_volume.go (0073593): waited for until found; deleted again for 10 minutes while in use.
 - roles, their policies, profiles: iam/role.go (0040ea6), role_policy.go (02f97af), role_policy_attachment.go (04c7984),
   instance_profile.go (013f173): a new one that is not found is looked for for two minutes.
 - files: efs/file_system.go (0389f46), mount_target.go (0593466): waited for until available.
@@ -86,10 +83,5 @@ def unknown_profile(error: ClientError) -> bool:
 
 
 def in_use(error: ClientError) -> bool:
-    """Whether something depends on it: a security group, a subnet, a VPC."""
+    """Whether something depends on a security group."""
     return error.response["Error"]["Code"] in ("DependencyViolation", "InvalidGroup.InUse")
-
-
-def volume_in_use(error: ClientError) -> bool:
-    """Whether a volume is still attached."""
-    return bool(error.response["Error"]["Code"] == "VolumeInUse")

@@ -83,9 +83,9 @@ PORT = {"securityGroupId": "sg-1", "ipProtocol": "tcp", "fromPort": 22, "toPort"
         ("aws:efs/fileSystem:FileSystem", {"throughputMode": "elastic"}, {}, {"throughputMode"}, set()),
         (
             "aws:iam/role:Role",
-            {"assumeRolePolicy": "{}", "permissionsBoundary": "arn:aws:iam::1:policy/most"},
+            {"assumeRolePolicy": "{}", "description": "A machine"},
             {"assumeRolePolicy": "{}"},
-            {"permissionsBoundary"},
+            {"description"},
             set(),
         ),
     ],

@@ -9,7 +9,7 @@ from pulumi.runtime.rpc import UNKNOWN
 
 Props = dict[str, Any]
 
-MAPS = frozenset({"tags", "tagsAll", "volumeTags"})
+MAPS = frozenset({"tags", "tagsAll"})
 """Properties whose keys are the user's: compared and replaced as a whole."""
 
 
