@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3433,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3832,
-    "tfdeploy/backends/kubernetes": 2856,
+    "tfdeploy/backends/kubernetes": 2841,
     "tfdeploy/backends/ec2": 6495,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 72381,
+    "tests": 72382,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47686, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47671, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -91,9 +91,14 @@ class ApiServer:
         """What is at this path."""
         return self.json("GET", f"{path}?{urlencode(query)}" if query else path)
 
-    def list_metadata(self, path: str, selector: str) -> list[Json]:
-        """The metadata of the objects with these labels."""
-        response = self.json("GET", f"{path}?{urlencode({'labelSelector': selector})}", accept=METADATA)
+    def list_metadata(self, path: str, selector: str) -> list[Json] | None:
+        """The metadata of the objects with these labels; None where the user may not list them."""
+        try:
+            response = self.json("GET", f"{path}?{urlencode({'labelSelector': selector})}", accept=METADATA)
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return None
         return [item["metadata"] for item in response["items"] or ()]
 
     def post(self, path: str, body: Mapping[str, Any]) -> Json:

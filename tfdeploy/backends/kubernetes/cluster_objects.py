@@ -157,21 +157,18 @@ class ClusterObjects:
             else:
                 needed += mounted_parts(self.cluster, owner)
                 missing += [f"{part} ({problem})" for problem in [job_problem(owner)] if problem]
-        present = for_all(_PARTS, self._present, PARALLEL_CALLS)
-        absent = {kind for kind, names in zip(_PARTS, present, strict=True) if names is None}
-        existing = {ObjectName(kind, name) for kind, names in zip(_PARTS, present, strict=True) for name in names or ()}
-        missing += [str(part) for part in needed if part not in existing and part.kind not in absent]
+        listed = dict(zip(_PARTS, for_all(_PARTS, self._list_metadata, PARALLEL_CALLS), strict=True))
+        existing = {
+            ObjectName(kind, meta["name"])
+            for kind, metas in listed.items()
+            for meta in metas or ()
+            if "deletionTimestamp" not in meta
+        }
+        missing += [str(part) for part in needed if part not in existing and listed[part.kind] is not None]
         return list(dict.fromkeys(missing))
 
-    def _present(self, kind: str) -> Sequence[str] | None:
-        """The names of the objects of a kind; None where the user may not list them."""
-        try:
-            items = self.api.list_metadata(self.path(kind), selector(self.cluster))
-        except ApiError as error:
-            if error.status != FORBIDDEN:
-                raise
-            return None
-        return [item["name"] for item in items if "deletionTimestamp" not in item]
+    def _list_metadata(self, kind: str) -> Sequence[Json] | None:
+        return self.api.list_metadata(self.path(kind), selector(self.cluster))
 
     def jobs(self) -> dict[str, Json]:
         """The Jobs by hostname."""

@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import BackendError, Forbidden, SpecError, Unreachable
 from ..base import FAIL, OK, WARN, Check, DiscoveredCluster
 from ..discovery import LabelledObject, group_by_cluster, timestamp
-from .api import FORBIDDEN, ApiError, ApiServer
+from .api import ApiServer
 from .cluster_objects import KINDS, kind_path
 from .labels import ID_LABEL, PREFIX
 from .namespace import chosen_place
@@ -47,20 +47,10 @@ def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
     except SpecError as error:
         raise Unreachable(str(error)) from None
     home = f"{api.namespace}@{api.server}"
-    listed = {kind: _listed(api, kind) for kind in KINDS}
+    listed = {kind: api.list_metadata(kind_path(api.namespace, kind), ID_LABEL) for kind in KINDS}
     if not any(items is not None for items in listed.values()):
         raise Forbidden(f"you may not list what is in {home}. docs/kubernetes-role.yaml has the Role that you need")
     return group_by_cluster("kubernetes", home, PREFIX, list(_labelled(listed)))
-
-
-def _listed(api: ApiServer, kind: str) -> Sequence[Mapping[str, Any]] | None:
-    """The metadata of the objects of a kind; None where the user may not list them."""
-    try:
-        return api.list_metadata(kind_path(api.namespace, kind), ID_LABEL)
-    except ApiError as error:
-        if error.status != FORBIDDEN:
-            raise
-        return None
 
 
 def _labelled(listed: Mapping[str, Sequence[Mapping[str, Any]] | None]) -> Iterator[LabelledObject]:

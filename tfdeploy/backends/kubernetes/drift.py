@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..base import CONTROLLER, ClusterRef
-from .labels import TOKEN, object_name, prefix
+from ..container_layout import CONTROLLER_PORT, TASK_PORT
+from .labels import HOSTNAME_LABEL, ID_LABEL, TOKEN, cluster_labels, metadata, object_name, prefix
+from .pods import secret
 
 Json = Mapping[str, Any]
 
@@ -19,15 +21,40 @@ class ObjectName(NamedTuple):
         return f"the {self.kind} {self.name}"
 
 
+def shared_objects(cluster: ClusterRef, token: str) -> list[dict[str, Any]]:
+    """The objects that do not depend on the run: names for the pods, who may connect to them, and the controller's token.
+
+    The controller's port is open to the API server, which is no pod; its calls need the token.
+    """
+    own = {"podSelector": {"matchLabels": {ID_LABEL: cluster["id"]}}}
+    controller = {"podSelector": {"matchLabels": {**cluster_labels(cluster), HOSTNAME_LABEL: CONTROLLER}}}
+    service = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {ID_LABEL: cluster["id"]},
+        "ports": [{"name": "tensorflow", "port": TASK_PORT}],
+    }
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    ports = [{"port": CONTROLLER_PORT, "protocol": "TCP"}]
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": metadata(cluster, ""), "spec": service},
+        {
+            **policy,
+            "metadata": metadata(cluster, ""),
+            "spec": {**own, "policyTypes": ["Ingress"], "ingress": [{"from": [own]}]},
+        },
+        {
+            **policy,
+            "metadata": metadata(cluster, CONTROLLER),
+            "spec": {**controller, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]},
+        },
+        secret(cluster, TOKEN, {"token": token}),
+    ]
+
+
 def shared_parts(cluster: ClusterRef) -> list[ObjectName]:
     """What all pods of a cluster need."""
-    own, controller = prefix(cluster), object_name(cluster, CONTROLLER)
-    return [
-        ObjectName("Service", own),
-        ObjectName("NetworkPolicy", own),
-        ObjectName("NetworkPolicy", controller),
-        ObjectName("Secret", object_name(cluster, TOKEN)),
-    ]
+    return [ObjectName(item["kind"], item["metadata"]["name"]) for item in shared_objects(cluster, "")]
 
 
 def owner_part(cluster: ClusterRef, hostname: str) -> ObjectName:

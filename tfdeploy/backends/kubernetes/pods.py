@@ -56,6 +56,7 @@ _TOLERATIONS = [
 ]
 """Else Kubernetes deletes the pods of a node that has not reported for 5 minutes, and so ends healthy programs when it is back."""
 
+_NODE = {"name": "TFDEPLOY_MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 _STOP_MARGIN, _MIN_STOP_SECONDS = 30, 60
 _UNLIMITED = 2**31 - 1
 _READABLE = 0o444
@@ -145,7 +146,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
     ]
     container = {
         **_container(settings, [*AGENT_COMMAND, "launch", json.dumps(launcher)], volumes),
-        "env": [_node_variable(), *([] if limits.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])],
+        "env": [_NODE, *([] if limits.gpus else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])],
         "resources": _resources(limits),
     }
     labels = {HOSTNAME_LABEL: hostname, JOB_LABEL: props["job"]}
@@ -308,10 +309,6 @@ def _template(
     if settings.annotations:
         meta["annotations"] = dict(settings.annotations)
     return {"metadata": meta, "spec": pod}
-
-
-def _node_variable() -> dict[str, Any]:
-    return {"name": "TFDEPLOY_MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 
 
 def _resources(limits: Limits) -> dict[str, Any]:

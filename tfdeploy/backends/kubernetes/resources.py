@@ -13,7 +13,6 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ..base import CONTROLLER, ClusterRef
-from ..container_layout import CONTROLLER_PORT, TASK_PORT
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..record_copy import RecordCopy
@@ -22,45 +21,15 @@ from ..zipapp import application, version
 from .api import ApiServer
 from .cluster_objects import ClusterObjects
 from .controller_client import PodController
+from .drift import shared_objects
 from .kubeconfig import store_source
-from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, RECORD, SECRETS, TOKEN, cluster_labels, metadata, object_name
+from .labels import AGENT, RECORD, SECRETS, metadata, object_name
 from .namespace import parse_home
 from .pods import secret
 
 Props = dict[str, Any]
 
 _CLAIM_SECONDS = 120.0
-
-
-def shared_objects(cluster: ClusterRef, token: str) -> list[dict[str, Any]]:
-    """The objects that do not depend on the run: names for the pods, who may connect to them, and the controller's token.
-
-    The controller's port is open to the API server, which is no pod; its calls need the token.
-    """
-    own = {"podSelector": {"matchLabels": {ID_LABEL: cluster["id"]}}}
-    controller = {"podSelector": {"matchLabels": {**cluster_labels(cluster), HOSTNAME_LABEL: CONTROLLER}}}
-    service = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": {ID_LABEL: cluster["id"]},
-        "ports": [{"name": "tensorflow", "port": TASK_PORT}],
-    }
-    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
-    ports = [{"port": CONTROLLER_PORT, "protocol": "TCP"}]
-    return [
-        {"apiVersion": "v1", "kind": "Service", "metadata": metadata(cluster, ""), "spec": service},
-        {
-            **policy,
-            "metadata": metadata(cluster, ""),
-            "spec": {**own, "policyTypes": ["Ingress"], "ingress": [{"from": [own]}]},
-        },
-        {
-            **policy,
-            "metadata": metadata(cluster, CONTROLLER),
-            "spec": {**controller, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]},
-        },
-        secret(cluster, TOKEN, {"token": token}),
-    ]
 
 
 def _agent(cluster: ClusterRef) -> dict[str, Any]:

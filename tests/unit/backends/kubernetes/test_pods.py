@@ -10,9 +10,10 @@ from tests.unit.cases import plan
 from tests.unit.props import run_props, task_props
 from tfdeploy.backends.base import RunProps, TaskProps
 from tfdeploy.backends.kubernetes.cluster_objects import definition
+from tfdeploy.backends.kubernetes.drift import shared_objects
 from tfdeploy.backends.kubernetes.planner import RESTARTS, pod_changes
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
-from tfdeploy.backends.kubernetes.resources import secrets_suffix, shared_objects
+from tfdeploy.backends.kubernetes.resources import secrets_suffix
 
 SETTINGS = PodSettings("an-image", "1000:1000", (PodMount("/data", "/data", True), PodMount("claim", "/mnt")), 1 << 20)
 DEPENDENCIES = {"agent": "the-agent", "token": "the-token", "secrets": "the-secrets"}
