@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent.record.record import PROTOCOL, RecordView, ViewRequest
+from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
-
-NEW_FIELDS = {"fenced", "generation", "losses", "since", "problem", "dropped_bytes", "dropped_reported"}
 
 
 class OlderController:
@@ -40,31 +38,6 @@ def running() -> World:
     job = World(ps=1, workers=1)
     job.come()
     return job
-
-
-def older_state(**more: Any) -> dict[str, Any]:
-    """The state of a run, as an agent without the newer fields has it."""
-    state = running().job.to_dict()
-    state.pop("has_started")
-    tasks = state["tasks"]
-    state["tasks"] = {
-        name: {key: value for key, value in task.items() if key not in NEW_FIELDS} | more
-        for name, task in tasks.items()
-    }
-    return {**state, **more}
-
-
-@pytest.mark.parametrize("more", [{}, {"a_field_of_a_later_version": 1}])
-def test_the_view_of_another_agent_is_understood(more: dict[str, Any]) -> None:
-    old = OlderController(
-        view={"at": 1.0, "run_state": older_state(**more), "logs": {}, "metrics": {}, "events": [], **more}
-    )
-    view = controller_calls.view(old, ViewRequest())
-    assert view.run_state is not None
-    assert view.run_state.has_started
-    assert [task.state for task in view.run_state.tasks.values()] == ["running", "running"]
-    assert view.protocol == 0
-    assert RecordView().protocol == PROTOCOL
 
 
 def test_a_view_that_is_not_understood_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.components.processes import halted
 from tests.unit.backends.distant import Cut, Distant, distant_record
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
@@ -26,7 +29,7 @@ from tfdeploy.agent.system import files as agent_files
 from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError
+from tfdeploy.backends.record_copy import RecordCopy, RecordCopyBusy, RecordCopyError
 from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
@@ -264,3 +267,37 @@ def test_only_the_user_can_enter_the_state_folder_also_where_nothing_was_stored_
     assert not state_folder().exists()
     copy.download(SilentController())
     assert [folder.stat().st_mode & 0o777 for folder in (state_folder(), copy.home)] == [0o700, 0o700]
+
+
+HOLDS = """
+import sys
+from tfdeploy.agent.system.locks import Path, locked
+with locked(Path(sys.argv[1])):
+    print(flush=True)
+    input()
+"""
+
+
+def test_a_suspended_command_that_copies_the_record_blocks_no_other_one(
+    present: Distant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    record_copy._warn.cache_clear()
+    for name in ("_SHORT_WAIT", "_LONG_WAIT"):
+        monkeypatch.setattr(record_copy, name, 0.2)
+    monkeypatch.setattr(controller_calls, "view", lambda *_: RecordView(5.0))
+    present.update()
+    copy = RecordCopy(cluster_ref())
+    command = [sys.executable, "-c", HOLDS, str(copy.home)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with halted(process.pid):
+            view, silent_since = record_copy.observed_view(cast(Any, present), copy, None, ViewRequest(), False, [])
+            assert (view.at, silent_since) == (5.0, None)
+            (warning,) = caplog.messages
+            assert "or is suspended (Ctrl-Z). Resume or end it." in warning
+            with pytest.raises(RecordCopyBusy):
+                copy.download(present)
+    present.print(0, [(STDOUT, b"more")])
+    present.update()
+    present.check_same()
