@@ -1,6 +1,5 @@
 """Access to one task of a cluster on a Swarm: the contract is `backends.base.TaskAccess`."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,13 +18,12 @@ from .engine.exec import ExecStream
 from .labels import Services, machine_of
 from .swarm import nodes
 from .swarm.confirmed_end import lost_remedy
-from .swarm.services import AGENT_COMMAND, Service
+from .swarm.services import AGENT_COMMAND
 from .swarm.swarm import Swarm
 from .task_runner import DockerTaskRunner
 from .volumes import exclusive_volumes, restart_effects
 
 _REMOVE_TIMEOUT = 120.0
-_START_ATTEMPTS, _START_PAUSE = 5, 1.0
 
 _PARALLEL_CALLS = 16
 """An engine measures each container for a second, several at once."""
@@ -68,7 +66,13 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
                 engine = self._machine_engine(cluster, machine_of(services[hostname]), hostname, "")
             cleanup.remove_volumes(swarm, services, hostname, volumes, _REMOVE_TIMEOUT, engine)
         finally:
-            _start_stopped(swarm, hostname, stopped)
+            try:
+                swarm.apply(stopped)
+            except BackendError as error:
+                remedy = "`pulumi up --refresh` starts it again"
+                raise BackendError(
+                    f"{hostname} was stopped and could not be started again: {error}. {remedy}."
+                ) from None
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """The node is removed from the Swarm."""
@@ -145,25 +149,6 @@ class DockerAccess(ContainerAccess[DockerTaskRunner]):
         services = self._swarm(cluster).services()
         require_task(services, cluster, hostname, "service")
         return services
-
-
-def _start_stopped(swarm: Swarm, hostname: str, stopped: Service) -> None:
-    """Create a service that was removed; it is retried.
-
-    Raises:
-        BackendError: with the command that starts it.
-    """
-    for remaining in reversed(range(_START_ATTEMPTS)):
-        try:
-            swarm.apply(stopped)
-            return
-        except BackendError as error:
-            if not remaining:
-                remedy = "`pulumi up --refresh` starts it again"
-                raise BackendError(
-                    f"{hostname} was stopped and could not be started again: {error}. {remedy}."
-                ) from error
-        time.sleep(_START_PAUSE)
 
 
 def usage_of(stats: Mapping[str, Any]) -> TaskUsage | None:

@@ -11,7 +11,6 @@ import pytest
 import requests
 
 from tfdeploy.backends.docker.engine import connection
-from tfdeploy.backends.docker.engine.connection import SshTarget
 from tfdeploy.backends.docker.engine.engine import Engine, is_open_tcp
 from tfdeploy.errors import SpecError, Unreachable
 
@@ -125,33 +124,6 @@ def test_a_call_that_is_not_idempotent_is_made_once(clients: list[Client]) -> No
     with pytest.raises(Unreachable):
         engine.call_once(fail)
     assert len(attempts) == 1
-
-
-def test_the_route_finds_the_machine_when_the_connection_is_opened(
-    clients: list[Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    targets: list[SshTarget] = []
-
-    class Tunnel:
-        """A tunnel without ssh."""
-
-        def __init__(self, target: SshTarget) -> None:
-            targets.append(target)
-            self.address = "tcp://127.0.0.1:1"
-
-        def is_alive(self) -> bool:
-            return True
-
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr(connection, "Tunnel", Tunnel)
-    target = SshTarget("ssh://m0", Path("/config"))
-    engine = Engine("ec2://region/project/stack/name", lambda address: target)
-    assert targets == []
-    engine.call(lambda api: api.ping())
-    assert targets == [target]
-    assert clients[0].address == "tcp://127.0.0.1:1"
 
 
 @pytest.mark.parametrize(

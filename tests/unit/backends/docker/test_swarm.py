@@ -16,7 +16,7 @@ from tfdeploy.backends.docker.engine.engine import Engine, retry_conflicts
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.docker.swarm import swarm as module
 from tfdeploy.backends.docker.swarm.swarm import Swarm
-from tfdeploy.errors import BackendError, NotFound, Unreachable
+from tfdeploy.errors import BackendError, NotFound
 
 PROPS = task_props(hostname="worker-0", index=0)
 CLUSTER: ClusterRef = PROPS["cluster"]
@@ -208,21 +208,17 @@ def test_an_update_is_retried_after_a_conflict(conflicts: int, attempts: int, mo
     assert len(calls) == attempts
 
 
-class Failing:
-    """A Swarm that restarts a task only after some failures."""
-
-    def __init__(self, failures: int) -> None:
-        self.failures = failures
-
-    def apply(self, stopped: object) -> None:
-        self.failures -= 1
-        if self.failures >= 0:
-            raise Unreachable("the engine does not respond")
-
-
-def test_starting_a_stopped_task_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_access, "_START_PAUSE", 0.0)
-    start_again: Any = task_access._start_stopped
-    start_again(Failing(3), "worker-0", None)
-    with pytest.raises(BackendError, match=r"worker-0 .* does not respond. .*`pulumi up --refresh`"):
-        start_again(Failing(100), "worker-0", None)
+def test_a_task_that_was_stopped_and_cannot_start_again_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api, access = Api(service()), task_access.DockerAccess(cast(Any, None))
+    api.refuses = service()["Spec"]["Labels"]
+    api.inspect_service = lambda name: service() if name == "1" else raise_not_found()  # type: ignore[method-assign]
+    monkeypatch.setattr(access, "_swarm", lambda cluster: swarm(api))
+    monkeypatch.setattr(access, "_machine_engine", lambda *_: None)
+    monkeypatch.setattr(task_access, "exclusive_volumes", lambda *_: ["own"])
+    monkeypatch.setattr("tfdeploy.backends.docker.cleanup.remove_volumes", lambda *_: None)
+    with pytest.raises(
+        BackendError, match=r"worker-0 was stopped and .*: not so. `pulumi up --refresh` starts it again"
+    ):
+        access.start_again(CLUSTER, "worker-0", replace=True)
