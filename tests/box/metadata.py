@@ -13,7 +13,6 @@ from typing import Any
 from moto.ec2.models.instances import StateReason
 
 from tests.box.account import ec2
-from tests.box.api import REGION
 from tests.box.image.metadata import ADDRESS, FACTS
 from tests.box.machine import Floor
 from tests.engine.cli import LABEL, docker
@@ -91,17 +90,8 @@ def _facts(address: str, notices: Notices) -> dict[str, Any]:
     """What there is to know of the instance at this address; little where there is none."""
     for one in ec2().all_instances():
         if one.private_ip == address and one.state != "terminated":
-            values = {
-                "instance-id": one.id,
-                "instance-type": one.instance_type,
-                "instance-life-cycle": one.lifecycle or "on-demand",
-                "local-ipv4": one.private_ip,
-                "ami-id": one.image_id,
-                "placement/region": REGION,
-                "placement/availability-zone": one.placement.zone or "",
-            }
             return {
-                "values": values,
+                "values": {"instance-id": one.id},
                 "hops": one.metadata_options.http_put_response_hop_limit,
                 "role": _role(one.id),
                 "notice": notices.of(one.id),

@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6495,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 72288,
+    "tests": 72209,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,

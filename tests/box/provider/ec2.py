@@ -38,9 +38,6 @@ def _read_key_pair(aws: Aws, key: str, state: Props) -> Props | None:
     return told(
         keyName=pair["KeyName"],
         keyPairId=pair["KeyPairId"],
-        keyType=pair.get("KeyType"),
-        fingerprint=pair["KeyFingerprint"],
-        arn=f"arn:aws:ec2:{aws.region(state)}:{aws.account}:key-pair/{key}",
         **tags_of(pair.get("Tags")),
     )
 
@@ -74,7 +71,6 @@ def _read_group(aws: Aws, key: str, state: Props) -> Props | None:
         name=group["GroupName"],
         description=group["Description"],
         vpcId=group.get("VpcId"),
-        ownerId=group["OwnerId"],
         arn=f"arn:aws:ec2:{aws.region(state)}:{group['OwnerId']}:security-group/{key}",
         **tags_of(group.get("Tags")),
     )
@@ -156,7 +152,6 @@ def _read_rule(aws: Aws, key: str, state: Props) -> Props | None:
         cidrIpv6=rule.get("CidrIpv6"),
         referencedSecurityGroupId=rule.get("ReferencedGroupInfo", {}).get("GroupId"),
         description=rule.get("Description") or None,
-        arn=f"arn:aws:ec2:{aws.region(state)}:{aws.account}:security-group-rule/{key}",
         **{name: port for name, port in ports.items() if port is not None and port != -1},
         **tags_of(rule.get("Tags")),
     )

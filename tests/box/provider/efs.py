@@ -40,19 +40,11 @@ def _read_system(aws: Aws, key: str, state: Props) -> Props | None:
     system = _system(aws, key, state)
     if system is None:
         return None
-    region = aws.region(state)
     return told(
-        arn=system.get("FileSystemArn") or f"arn:aws:elasticfilesystem:{region}:{aws.account}:file-system/{key}",
-        dnsName=f"{key}.efs.{region}.amazonaws.com",
-        creationToken=system["CreationToken"],
+        arn=system.get("FileSystemArn")
+        or f"arn:aws:elasticfilesystem:{aws.region(state)}:{aws.account}:file-system/{key}",
         encrypted=system.get("Encrypted"),
-        kmsKeyId=system.get("KmsKeyId"),
-        performanceMode=system["PerformanceMode"],
         throughputMode=system.get("ThroughputMode"),
-        availabilityZoneName=system.get("AvailabilityZoneName"),
-        numberOfMountTargets=system["NumberOfMountTargets"],
-        ownerId=system["OwnerId"],
-        name=system.get("Name"),
         **tags_of(system.get("Tags")),
     )
 
@@ -83,20 +75,8 @@ def _read_target(aws: Aws, key: str, state: Props) -> Props | None:
     if target is None:
         return None
     groups = aws.client("efs", state).describe_mount_target_security_groups(MountTargetId=key)["SecurityGroups"]
-    region, system, zone = aws.region(state), target["FileSystemId"], target.get("AvailabilityZoneName")
-    return told(
-        fileSystemId=system,
-        fileSystemArn=f"arn:aws:elasticfilesystem:{region}:{target['OwnerId']}:file-system/{system}",
-        subnetId=target["SubnetId"],
-        ipAddress=target["IpAddress"],
-        networkInterfaceId=target.get("NetworkInterfaceId"),
-        securityGroups=groups,
-        availabilityZoneId=target.get("AvailabilityZoneId"),
-        availabilityZoneName=zone,
-        dnsName=f"{system}.efs.{region}.amazonaws.com",
-        mountTargetDnsName=f"{zone}.{system}.efs.{region}.amazonaws.com",
-        ownerId=target["OwnerId"],
-    )
+    ids = {"fileSystemId": target["FileSystemId"], "subnetId": target["SubnetId"]}
+    return {**ids, "ipAddress": target["IpAddress"], "securityGroups": groups}
 
 
 def _set_groups(aws: Aws, key: str, old: Props, new: Props) -> None:

@@ -43,10 +43,8 @@ def _read_role(aws: Aws, key: str, state: Props) -> Props | None:
         name=role["RoleName"],
         arn=role["Arn"],
         path=role["Path"],
-        uniqueId=role["RoleId"],
         description=role.get("Description"),
         assumeRolePolicy=json.dumps(role["AssumeRolePolicyDocument"]),
-        createDate=role["CreateDate"].isoformat(),
         **tags_of(role.get("Tags")),
     )
 
@@ -134,9 +132,7 @@ def _read_profile(aws: Aws, key: str, state: Props) -> Props | None:
         name=profile["InstanceProfileName"],
         arn=profile["Arn"],
         path=profile["Path"],
-        uniqueId=profile["InstanceProfileId"],
         role=roles[0] if roles else "",
-        createDate=profile["CreateDate"].isoformat(),
         **tags_of(profile.get("Tags")),
     )
 

@@ -61,16 +61,8 @@ class Aws:
 
     @functools.cached_property
     def _keys(self) -> Keys:
-        """What clients are given: keys, else those of a profile, else of the environment; then of the roles, one after the other."""
-        core = botocore.session.Session(profile=self.setting("profile", "") or None)
-        for name, variable in (("sharedConfigFiles", "config_file"), ("sharedCredentialsFiles", "credentials_file")):
-            if files := self.setting(name, []):
-                core.set_config_variable(variable, files[0])
-        if self._settings.get("accessKey"):
-            core.set_credentials(
-                self._settings["accessKey"], self._settings.get("secretKey"), self._settings.get("token")
-            )
-        found = core.get_credentials()
+        """What clients are given: the keys of a profile, else of the environment; then of the roles, one after the other."""
+        found = botocore.session.Session(profile=self.setting("profile", "") or None).get_credentials()
         keys: Keys = (found.access_key, found.secret_key, found.token) if found else (None, None, None)
         for role in self.setting("assumeRoles", []):
             name = role.get("sessionName", "stand-in")
@@ -83,7 +75,6 @@ class Aws:
         return boto3.client(
             service,
             region_name=region,
-            endpoint_url=self._endpoints().get(service),
             aws_access_key_id=keys[0],
             aws_secret_access_key=keys[1],
             aws_session_token=keys[2],
@@ -98,9 +89,6 @@ class Aws:
                 self._clients[key] = self._made(service, key[1], self._keys)
                 retries.retry_calls(self._clients[key], int(self._settings.get("maxRetries") or retries.ATTEMPTS))
             return self._clients[key]
-
-    def _endpoints(self) -> dict[str, str]:
-        return {service: url for entry in self.setting("endpoints", []) for service, url in entry.items()}
 
     @functools.cached_property
     def account(self) -> str:

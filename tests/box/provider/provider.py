@@ -24,9 +24,8 @@ GIVEN = "__inputs"
 CHOSEN = "__defaults"
 """In inputs: the names of those that the provider chose."""
 
-SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints", "maxRetries"}) | frozenset(
-    {"profile", "assumeRoles", "sharedConfigFiles", "sharedCredentialsFiles"}
-    | {"allowedAccountIds", "forbiddenAccountIds", "defaultTags"}
+SETTINGS = frozenset(
+    {"region", "maxRetries", "profile", "assumeRoles", "allowedAccountIds", "forbiddenAccountIds", "defaultTags"}
 )
 IGNORED = frozenset({"version", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
     {"skipRegionValidation", "skipRequestingAccountId", "s3UsePathStyle"}

@@ -127,24 +127,6 @@ def test_what_is_packed_finds_its_place(ps: int, workers: int, small: dict[str, 
     assert len(place("mnist", demands, there)) == len(demands)
 
 
-@given(st.integers(0, 9), st.integers(1, 9), RESERVED, RESERVED)
-def test_packed_machines_are_those_of_first_fit(
-    ps: int, workers: int, small: dict[str, Any], large: dict[str, Any]
-) -> None:
-    """A scan of all machines for each task, the largest task first."""
-    args: dict[str, Any] = {"ps": ps, "workers": workers, "jobs": {"worker": large, **({"ps": small} if ps else {})}}
-    machines = made(**args, ec2={"machine_layout": "packed"})
-    demands = [(job.memory, job.cpus) for job in spec(**args).jobs for _ in range(job.count)]
-    free: list[list[float]] = []
-    for memory, cpus in sorted(demands, reverse=True):
-        room = next((one for one in free if one[0] >= memory and one[1] >= cpus), None)
-        if room is None:
-            room = [float(machines[0].instance_type.usable_memory), float(machines[0].instance_type.cpus)]
-            free.append(room)
-        room[0], room[1] = room[0] - memory, room[1] - cpus
-    assert len(machines) == len(free)
-
-
 def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
@@ -250,10 +232,6 @@ def test_a_task_may_have_all_that_its_machine_has_for_tasks() -> None:
     own = {"cpus": 48, "gpus": 4, "memory": GPUS.usable_memory, **WITH_GPUS}
     assert names(workers=1, jobs={"worker": own}) == ["mnist-worker-m0"]
     assert "memory" in refusal(workers=1, jobs={"worker": {**own, "memory": GPUS.usable_memory + 1}})
-
-
-def test_machines_of_a_task_keep_some_memory_for_their_system() -> None:
-    assert GPUS.usable_memory / GPUS.memory == pytest.approx(0.92)
 
 
 def test_no_machine_is_made_for_it_and_it_stands_on_the_one_that_manages() -> None:

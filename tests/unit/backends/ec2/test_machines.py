@@ -160,16 +160,34 @@ def test_a_machine_that_is_made_is_told_with_what_it_is_made_of() -> None:
 def test_of_machines_that_stay_nothing_is_told() -> None:
     assert sentences(PS, WORKER) == []
     assert sentences(replace(PS, image_id="ami-01"), WORKER) == []
+    assert sentences(*(replace(one, access="ssm") for one in (PS, WORKER)), ec2={"connectivity": "ssm"}) == []
 
 
-def test_a_machine_that_is_made_anew_is_told_with_what_stands_there() -> None:
-    anew, one = "mnist-worker-m0: will be replaced", "tasks that restart: worker-0"
-    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"ami": "ami-0f"}}}) == [f"{anew} ({ECS} -> ami-0f); {one}"]
-    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"instance_type": GPUS.name}}}) == [
-        f"{anew} (m7i.large -> g6.12xlarge, {ECS} -> {ECS_GPU}); {one}"
-    ]
-    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"spot": True}}}) == [f"{anew} (on-demand -> spot); {one}"]
-    assert sentences(PS, replace(WORKER, files="fs-0a")) == [f"{anew} (fs-0a -> no efs); {one}"]
+@pytest.mark.parametrize(
+    ("there", "args", "changes"),
+    [
+        ((PS, WORKER), {"jobs": {"worker": {"ec2": {"ami": "ami-0f"}}}}, f"{ECS} -> ami-0f"),
+        (
+            (PS, WORKER),
+            {"jobs": {"worker": {"ec2": {"instance_type": GPUS.name}}}},
+            f"m7i.large -> g6.12xlarge, {ECS} -> {ECS_GPU}",
+        ),
+        ((PS, WORKER), {"jobs": {"worker": {"ec2": {"spot": True}}}}, "on-demand -> spot"),
+        ((PS, replace(WORKER, files="fs-0a")), {}, "fs-0a -> no efs"),
+        ((PS, replace(WORKER, subnet_id="subnet-0b")), {}, "subnet-0b -> subnet-0a"),
+        ((PS, replace(WORKER, access="ssm")), {}, "ssm access -> public access"),
+        (
+            (replace(PS, access="private"), WORKER),
+            {"ec2": {"connectivity": "private"}},
+            "public access -> private access",
+        ),
+    ],
+)
+def test_a_machine_that_is_made_anew_is_told_with_what_stands_there(
+    there: tuple[MachineState, ...], args: dict[str, Any], changes: str
+) -> None:
+    told = f"mnist-worker-m0: will be replaced ({changes}); tasks that restart: worker-0"
+    assert sentences(*there, **args) == [told]
 
 
 def test_a_machine_whose_disks_are_asked_for_otherwise_is_made_anew() -> None:
@@ -189,19 +207,6 @@ def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
     most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
     planned = machines.ec2_machine(machine("mnist-worker-m0", jobs={"worker": {"ec2": {"ebs_volumes": most}}}))
     assert len(" ".join(planned.disks)) <= 256
-
-
-def test_a_machine_in_another_subnet_is_made_anew() -> None:
-    (line,) = sentences(PS, replace(WORKER, subnet_id="subnet-0b"))
-    assert line.startswith("mnist-worker-m0: will be replaced (subnet-0b -> subnet-0a)")
-
-
-def test_a_machine_that_shall_be_reached_otherwise_is_made_anew() -> None:
-    anew, one = "mnist-worker-m0: will be replaced", "tasks that restart: worker-0"
-    assert sentences(*(replace(one, access="ssm") for one in (PS, WORKER)), ec2={"connectivity": "ssm"}) == []
-    assert sentences(PS, replace(WORKER, access="ssm")) == [f"{anew} (ssm access -> public access); {one}"]
-    told = sentences(replace(PS, access="private"), WORKER, ec2={"connectivity": "private"})
-    assert told == [f"{anew} (public access -> private access); {one}"]
 
 
 @pytest.mark.parametrize(
@@ -233,11 +238,6 @@ def test_containers_mount_the_disks_of_their_machines() -> None:
     )
     jobs = {job.name: _with_disks(job).container.volumes for job in asked.jobs}
     assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
-
-
-def test_a_machine_on_another_market_cannot_stay() -> None:
-    stays, anew = (machine("mnist-ps-m0", one) for one in (PS, replace(PS, spot=True)))
-    assert (machines.ec2_machine(stays).can_stay, machines.ec2_machine(anew).can_stay) == (True, False)
 
 
 def test_one_that_is_stopped_is_told_with_what_starts_it() -> None:
