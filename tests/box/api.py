@@ -74,7 +74,6 @@ def _run_instances(original: Original, fleet: Fleet, subnet: ipaddress.IPv4Netwo
         key = named.get("key_name")
         if key and key not in backend.key_pairs:
             raise InvalidKeyPairNameError(key)
-        _choose_subnet(backend, named)
         interfaces = set(backend.enis)
         reservation = original(backend, *arguments, **named)
         for instance in reservation.instances:
@@ -93,19 +92,6 @@ def _run_instances(original: Original, fleet: Fleet, subnet: ipaddress.IPv4Netwo
         return reservation
 
     return run_instances
-
-
-def _choose_subnet(backend: Any, named: dict[str, Any]) -> None:
-    """As EC2 does: a default subnet where none is asked for."""
-    interfaces = named.get("nics") or []
-    if named.get("subnet_id") or any({"SubnetId", "NetworkInterfaceId"} & set(one) for one in interfaces):
-        return
-    defaults = backend.get_default_subnets()
-    chosen = defaults[named.get("placement") or min(defaults)].id
-    if interfaces:
-        interfaces[0]["SubnetId"] = chosen
-    else:
-        named["subnet_id"] = chosen
 
 
 def _check(instances: list[Any], subnet: ipaddress.IPv4Network) -> None:

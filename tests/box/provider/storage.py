@@ -33,14 +33,8 @@ def _attachment(aws: Aws, key: str, state: Props) -> Props | None:
 
 
 def _detach(aws: Aws, key: str, state: Props) -> None:
-    if state.get("skipDestroy") or _attachment(aws, key, state) is None:
-        return
-    aws.client("ec2", state).detach_volume(
-        Device=state["deviceName"],
-        InstanceId=state["instanceId"],
-        VolumeId=state["volumeId"],
-    )
-    until(lambda: _attachment(aws, key, state) is None, f"{state['volumeId']} to be detached")
+    if not state.get("skipDestroy"):
+        raise Refused(f"{state['volumeId']}: tfdeploy detaches a volume by the end of its instance alone")
 
 
 KINDS = (

@@ -1,12 +1,12 @@
 """Deletes all AWS resources that have a cluster's tags, whether Pulumi's state knows them or not."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ...agent.system.polling import wait_until
 from ...errors import BackendError
 from .aws import account, api
 from .aws.errors import Kind, aws_errors, kind_of, translated
@@ -125,8 +125,5 @@ def _delete(name: str, delete: Callable[[], Any], seconds: float = SECONDS) -> N
 
 
 def _wait(done: Callable[[], bool], problem: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not done():
-        if time.monotonic() > deadline:
-            raise BackendError(f"{problem} within {SECONDS:g} s")
-        time.sleep(POLL_SECONDS)
+    if not wait_until(done, SECONDS, pause=POLL_SECONDS):
+        raise BackendError(f"{problem} within {SECONDS:g} s")

@@ -104,16 +104,6 @@ def form(
     return {"swarm": swarm_id, "manager": manager["private_ip"]}
 
 
-def exists(props: SwarmProps, swarm_id: str) -> bool:
-    """True when the manager has this Swarm, and also when the manager is unreachable."""
-    manager = _manager(props["members"])["machine"]
-    try:
-        info = ssh.engine(props["cluster"], manager).call(lambda api: api.info())
-    except Unreachable:
-        return True
-    return bool(info["Swarm"].get("Cluster", {}).get("ID") == swarm_id)
-
-
 def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
     """Terminate instances of the cluster that the plan does not have, and wait until EC2 says so: no Swarm may contain them, and their
     tasks start elsewhere only after that."""
@@ -277,8 +267,14 @@ class SwarmProvider(StackProvider):
         return UpdateResult({**news, **self._form(news, olds["members"], olds.get("keys") or ())})
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Report it as gone when the manager has another Swarm."""
-        return ReadResult(id_, props) if exists(_inputs(props), props["swarm"]) else ReadResult(None, {})
+        """Report it as gone when the manager has another Swarm, and not when the manager is unreachable."""
+        inputs = _inputs(props)
+        engine = ssh.engine(inputs["cluster"], _manager(inputs["members"])["machine"])
+        with suppress(Unreachable):
+            info = engine.call(lambda api: api.info())
+            if info["Swarm"].get("Cluster", {}).get("ID") != props["swarm"]:
+                return ReadResult(None, {})
+        return ReadResult(id_, props)
 
     def _form(self, props: dict[str, Any], previous: Sequence[Member], known_keys: Sequence[str]) -> dict[str, Any]:
         instance_ids = {member["instance_id"] for member in previous}
