@@ -28,7 +28,7 @@ from .paths import (
     set_aside_at,
     state_folder,
 )
-from .report.expected import ExpectedState
+from .report.expected_state import ExpectedState
 from .spec.backends import BACKENDS, is_this_computer
 
 

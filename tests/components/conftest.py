@@ -26,7 +26,7 @@ from tfdeploy.backends.zipapp import version
 from tfdeploy.paths import cluster_folder, state_folder
 from tfdeploy.plan.code_bundle import collect
 from tfdeploy.plan.plan import Plan, make_plan
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import Report, report
 from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 

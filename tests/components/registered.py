@@ -4,7 +4,7 @@ from tests.components.conftest import Standing
 from tests.verbs import Verbs
 from tfdeploy import registry
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 
 
 def verbs_of(standing: Standing) -> Verbs:

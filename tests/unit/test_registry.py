@@ -16,7 +16,7 @@ from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.paths import write_private
 from tfdeploy.errors import SpecError
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
-from tfdeploy.report.expected import ExpectedState, expected_of, expected_state
+from tfdeploy.report.expected_state import ExpectedState, expected_of, expected_state
 
 CLUSTER = cluster_ref("local", "/nowhere")
 

@@ -11,7 +11,7 @@ from tests.unit.cases import plan, spec
 from tfdeploy import identity, registry, resources
 from tfdeploy.backends import move_record
 from tfdeploy.errors import SpecError
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.resources import CleanupProvider, RunProvider, TaskProvider, _final
 from tfdeploy.spec.environment import SecretText
 

@@ -15,7 +15,7 @@ from ..backends.parallel_calls import call_in_parallel
 from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry
-from ..report.expected import ExpectedState
+from ..report.expected_state import ExpectedState
 from ..spec.backends import is_this_computer
 from .pulumi import places, project_name, settings
 

@@ -17,7 +17,7 @@ from ..backends.backend import load
 from ..backends.base import GONE, ObservedMachines, ObservedState
 from ..errors import NotFound
 from ..registry import Entry
-from ..report.expected import expected_of
+from ..report.expected_state import expected_of
 from ..report.report import Report, report
 from ..units import moment
 from .pulumi import is_locked

@@ -26,7 +26,7 @@ from ..identity import (
 from ..paths import cluster_folder
 from ..plan.inventory import Inventory
 from ..plan.plan import Plan, make_plan
-from ..report.expected import expected_state
+from ..report.expected_state import expected_state
 from ..spec.cluster import ClusterSpec, cluster_spec
 from ..spec.environment import SecretText
 from ..spec.unknown_values import Unknown, unknowns

@@ -14,7 +14,7 @@ from ..agent.model.run_spec import RunSpec
 from ..agent.model.run_state import RunState
 from ..errors import SpecError
 from ..paths import output_files
-from ..plan import commands, legacy_keras
+from ..plan import command_check, legacy_keras
 from ..plan.inventory import Inventory
 from ..spec.backends import is_this_computer
 from ..spec.cluster import ClusterSpec
@@ -81,16 +81,16 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
         SpecError: it names a script that cannot be started.
     """
     read = partial(_text_of, code) if code else lambda _: None
-    script = commands.script_of(run.command, read)
+    script = command_check.script_of(run.command, read)
     is_local = is_this_computer(spec.backend)
     wrong, remedy = (
-        commands.cannot_start(script, partial(_program_exists, spec) if is_local else None) if script else ("", "")
+        command_check.cannot_start(script, partial(_program_exists, spec) if is_local else None) if script else ("", "")
     )
     if wrong:
         raise SpecError(f"{spec.name}: command", wrong, remedy)
     found = (
-        commands.lost_flags(run, script),
-        commands.syntax_error(run.command, partial(_whole_text, code)),
+        command_check.lost_flags(run, script),
+        command_check.syntax_error(run.command, partial(_whole_text, code)),
         _old_program(spec, code) if code else "",
     )
     return [*filter(None, found)]

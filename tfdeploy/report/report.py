@@ -17,7 +17,7 @@ from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds
 from .events import exit_text, reason_text, restart_text, result_text
-from .expected import ExpectedMachine, ExpectedState, ExpectedTask
+from .expected_state import ExpectedMachine, ExpectedState, ExpectedTask
 from .program_problems import Finding, failures, program_problems, warnings
 from .progress import with_goals
 from .tables import status_text

@@ -29,7 +29,7 @@ from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
 from ..units import dollars, text_of_number, wrapped
 from .diagnosis import STARTS_AGAIN, Trouble, from_checkpoint, trouble_of
-from .expected import expected_state
+from .expected_state import expected_state
 from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 from .program_problems import is_noise
 from .progress import progress_text

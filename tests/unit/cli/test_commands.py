@@ -23,7 +23,7 @@ from tfdeploy.cli import output, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.completion import candidates
 from tfdeploy.errors import BackendError, NotFound, UsageError
-from tfdeploy.report.expected import ExpectedState, expected_state
+from tfdeploy.report.expected_state import ExpectedState, expected_state
 from tfdeploy.report.report import report
 
 ARGS: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}

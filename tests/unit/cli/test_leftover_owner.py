@@ -23,7 +23,7 @@ from tfdeploy.cli.leftover_owner import (
     reason_not_to_delete,
 )
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected import ExpectedState
+from tfdeploy.report.expected_state import ExpectedState
 
 CLUSTER = cluster_ref()
 FOUND = DiscoveredCluster(CLUSTER, {"service": 2}, since=1.0)

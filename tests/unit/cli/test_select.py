@@ -14,7 +14,7 @@ from tfdeploy.cli import select
 from tfdeploy.cli.select import ClusterQuery, select_cluster, select_clusters, select_existing_cluster
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected import ExpectedState
+from tfdeploy.report.expected_state import ExpectedState
 
 ADA, BEN = "file:///of-ada", "file:///of-ben"
 

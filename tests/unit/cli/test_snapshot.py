@@ -13,7 +13,7 @@ from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.snapshot import Follower
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart
 from tfdeploy.errors import BackendError, SpecError
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import report
 
 WITH: dict[str, Any] = {"ps": 1, "workers": 2, "tensorboard": True}

@@ -14,7 +14,7 @@ from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain, trouble_of
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.program_problems import Finding, warnings
 from tfdeploy.report.remedies import exit_remedy
 from tfdeploy.report.report import report

@@ -7,7 +7,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.report.test_update_wait import running, sight
 from tests.unit.simulation import World
 from tfdeploy.backends.base import ObservedState
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import Report, report
 from tfdeploy.report.update_wait import LiveRows
 

@@ -27,7 +27,7 @@ from tfdeploy.agent.model.run_state import (
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.record.stored_artifact import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
 
 ARGS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
 from ...errors import NotFound
-from ...report.log_metrics import Curve, curves
+from ...report.log_curves import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
 from ..output import print_json, print_result

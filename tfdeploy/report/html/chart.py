@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..log_metrics import TIME, Curve, Points
+from ..log_curves import TIME, Curve, Points
 from ..progress import leaders_first
 from .markup import Html, box, element, joined, named_row
 

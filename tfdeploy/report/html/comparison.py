@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ...units import moment
-from ..log_metrics import Curve
+from ..log_curves import Curve
 from ..run_diff import RunDiff
 from ..tables import Table
 from .chart import drawable, gallery, leader

@@ -14,7 +14,7 @@ from ...agent.model.events import Event
 from ...agent.model.run_state import DEAD
 from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
-from ..log_metrics import Curve, curves
+from ..log_curves import Curve, curves
 from ..program_problems import Finding
 from ..report import Report, metric_text
 from ..tables import Table, kind, machine_table, task_table, without_empty_columns

@@ -19,7 +19,7 @@ from tfdeploy.cli.run.stack import Call
 from tfdeploy.cli.select import ClusterQuery
 from tfdeploy.errors import NotFound, SpecError
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected import ExpectedState
+from tfdeploy.report.expected_state import ExpectedState
 
 CLEANUP = "pulumi-python:dynamic/tfdeploy:Cleanup"
 STATE = '{"deployment": {"resources": []}}'

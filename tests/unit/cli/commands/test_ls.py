@@ -19,7 +19,7 @@ from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
 from tfdeploy.errors import Unreachable
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 
 MINE, OTHER = "file:///mine", "file:///other"
 LONG = "a-rather-long-name-of-one-cluster"

@@ -17,7 +17,7 @@ from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.search import Found
 from tfdeploy.cli.commands import runs
 from tfdeploy.errors import BackendError, NotFound
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 
 METRICS = {"accuracy": r"accuracy (\S+)"}
 

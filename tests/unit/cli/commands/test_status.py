@@ -16,7 +16,7 @@ from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.cli.commands.status import progress_line, progress_lines
 from tfdeploy.cli.snapshot import Snapshot
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected import ExpectedState, expected_of
+from tfdeploy.report.expected_state import ExpectedState, expected_of
 from tfdeploy.report.report import report
 
 __all__ = ["state_folder"]

@@ -20,7 +20,7 @@ from tfdeploy.backends.base import ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import stop
 from tfdeploy.errors import BackendError, NotFound, SpecError
-from tfdeploy.report.expected import expected_state
+from tfdeploy.report.expected_state import expected_state
 
 CLUSTER = cluster_ref("local", "/nowhere")
 LOGIN = "file:///mine"

@@ -8,7 +8,7 @@ from tests.unit.report.html.test_document import NASTY, Outline
 from tests.unit.report.test_run_history import finished, stored
 from tfdeploy.report.html.comparison import comparison_page, overlaid
 from tfdeploy.report.html.document import policy
-from tfdeploy.report.log_metrics import EPOCH, STEP, Curve
+from tfdeploy.report.log_curves import EPOCH, STEP, Curve
 from tfdeploy.report.run_diff import RunDiff
 
 LOSS = [(10.0, 0.9), (20.0, 0.5)]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.plan.commands import Script, cannot_start, lost_flags, script_of, syntax_error, unwrapped
+from tfdeploy.plan.command_check import Script, cannot_start, lost_flags, script_of, syntax_error, unwrapped
 
 SCRIPTS = {
     "run.sh": ("#!/bin/sh\npython train.py\n", True),

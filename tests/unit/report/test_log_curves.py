@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfdeploy.agent.record.reading import reading
-from tfdeploy.report.log_metrics import EPOCH, STEP, TIME, Curve, curves
+from tfdeploy.report.log_curves import EPOCH, STEP, TIME, Curve, curves
 
 TOKENS = [
     "step ",
