@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3433,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2841,
+    "tfdeploy/backends/kubernetes": 2856,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6302,
-    "tests": 72189,
+    "tests": 72192,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47649, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47664, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

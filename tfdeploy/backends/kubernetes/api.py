@@ -33,8 +33,7 @@ JSON = "application/json"
 METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """A list without the contents of the objects."""
 
-MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
-"""Patches of some members, and an object as it should be, with which the server makes it so (server-side apply)."""
+MERGE = "application/merge-patch+json"
 
 
 class ApiError(BackendError):

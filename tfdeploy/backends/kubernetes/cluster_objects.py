@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from ...errors import BackendError
 from ...units import plural
@@ -12,8 +11,8 @@ from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..rolling_update import StartFailure, TaskHistory
 from ..task_access import require_task
-from .api import APPLY, CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
-from .drift import ObjectName, mounted_parts, owner_part, shared_parts
+from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
+from .drift import ObjectName, mounted_parts, owner_part, repair, shared_parts
 from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
 from .states import CREATING, PULLED_NOW, engine_task, in_order, job_problem, with_event
 
@@ -38,10 +37,6 @@ _REFUSALS = ("FailedCreate", "FailedMount", "FailedAttach", "FailedMap")
 _EVENTS_OF_STARTS = ("type=Warning", f"reason={PULLED_NOW}")
 
 _REMOVE_SECONDS = 120.0
-_APPLY = {"fieldManager": "tfdeploy", "force": "true"}
-_NAMED = {"kind", "metadata"}
-"""Members of an object that is compared by its name alone."""
-
 _SERVER_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
@@ -101,17 +96,12 @@ class ClusterObjects:
             return
         kind, meta = item["kind"], item["metadata"]
         existing = self.read(kind, meta["name"])
-        if HASH_LABEL not in meta["labels"]:
-            self._made_like(item)
-        elif existing is None or not is_same(existing, item):
+        has_pod = HASH_LABEL in meta["labels"]
+        if has_pod and (existing is None or not is_same(existing, item)):
             self._replace(item)
         else:
-            self.api.json("PATCH", self.path(kind, meta["name"]), {"metadata": meta}, MERGE)
-
-    def _made_like(self, item: Mapping[str, Any], **query: str) -> Json:
-        """The object as the server makes it by server-side apply: with the defaults of its own, and what others have added."""
-        path = f"{self.path(item['kind'], item['metadata']['name'])}?{urlencode({**_APPLY, **query})}"
-        return self.api.json("PATCH", path, item, APPLY)
+            change = {} if has_pod else repair(existing or {}, item)
+            self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
         """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.
@@ -139,11 +129,12 @@ class ClusterObjects:
                 raise
 
     def is_as_defined(self, item: Mapping[str, Any]) -> bool:
-        """Whether an object exists, is not being deleted, and has this content, by the word of the server."""
+        """Whether an object exists, is not being deleted, and has this content."""
         existing = self.read(item["kind"], item["metadata"]["name"])
-        if existing is None or "deletionTimestamp" in existing["metadata"]:
-            return False
-        return item.keys() == _NAMED or _content(self._made_like(item, dryRun="All")) == _content(existing)
+        content = {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
+        return (
+            existing is not None and "deletionTimestamp" not in existing["metadata"] and not repair(existing, content)
+        )
 
     def missing(self, hostnames: Sequence[str], with_shared: bool = True) -> Sequence[str]:
         """What these tasks, and all pods, need and do not have, each as a noun with its article; without what the user may not list."""
@@ -253,10 +244,6 @@ def is_same(existing: Json, desired: Mapping[str, Any]) -> bool:
     meta = existing["metadata"]
     has_hash = meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
     return has_hash and "deletionTimestamp" not in meta and not job_problem(existing)
-
-
-def _content(item: Json) -> Json:
-    return {key: value for key, value in item.items() if key not in ("metadata", "status")}
 
 
 def objects_of(cluster: ClusterRef) -> ClusterObjects:

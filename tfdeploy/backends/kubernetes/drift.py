@@ -1,4 +1,4 @@
-"""What a cluster should have in its namespace. Pure."""
+"""What a cluster should have in its namespace, and how what exists differs from it. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,6 +9,10 @@ from .labels import HOSTNAME_LABEL, ID_LABEL, TOKEN, cluster_labels, metadata, o
 from .pods import secret
 
 Json = Mapping[str, Any]
+
+
+_WHOLE = ("selector", "matchLabels", "data")
+"""Members that only have what a definition has. Elsewhere the API server adds its defaults."""
 
 
 class ObjectName(NamedTuple):
@@ -73,3 +77,28 @@ def mounted_parts(cluster: ClusterRef, owner: Json) -> Iterator[ObjectName]:
             name = volume.get(source, {}).get(member, "")
             if name.startswith(f"{prefix(cluster)}-"):
                 yield ObjectName(kind, name)
+
+
+def repair(existing: Json, desired: Json) -> dict[str, Any]:
+    """The merge patch that makes an object as it is defined; empty for one that is."""
+    patch: dict[str, Any] = {}
+    for key, value in desired.items():
+        present = existing.get(key)
+        if isinstance(value, Mapping) and isinstance(present, Mapping):
+            change = repair(present, value)
+            if key in _WHOLE:
+                change |= dict.fromkeys(present.keys() - value.keys())
+            if change:
+                patch[key] = change
+        elif not _contains(present, value):
+            patch[key] = value
+    return patch
+
+
+def _contains(present: Any, value: Any) -> bool:
+    """Whether the server has this value, with its defaults."""
+    if isinstance(value, Mapping):
+        return isinstance(present, Mapping) and not repair(present, value)
+    if isinstance(value, list):
+        return isinstance(present, list) and len(present) == len(value) and all(map(_contains, present, value))
+    return bool(present == value)

@@ -48,14 +48,6 @@ class StoredApi:
             return NOT_FOUND, {"message": f"{path} not found"}
         if method == "DELETE":
             return 200, self.objects.pop(path)
-        if method == "PATCH" and "fieldManager" in query:
-            applied = {
-                **self.objects[path],
-                **body,
-                "metadata": merged(self.objects[path]["metadata"], body["metadata"]),
-            }
-            self.objects |= {} if "dryRun" in query else {path: applied}
-            return 200, applied
         if method == "PATCH":
             self.objects[path] = merged(self.objects[path], body)
         return 200, self.objects[path]

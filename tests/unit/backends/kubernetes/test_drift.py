@@ -13,6 +13,7 @@ from tfdeploy.backends.base import CONTROLLER, RunProps, TaskProps
 from tfdeploy.backends.kubernetes import cleanup, resources
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
 from tfdeploy.backends.kubernetes.controller_client import PodController
+from tfdeploy.backends.kubernetes.drift import repair
 from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set
 from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
@@ -172,6 +173,16 @@ def test_kueue_suspends_a_job_that_waits(server: StoredApi) -> None:
     job = server.item("Job", WORKER)
     job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = True, "team"
     assert missing() == []
+
+
+def test_the_defaults_of_the_server_are_no_difference() -> None:
+    desired = {"spec": {"ports": [{"port": 1}], "selector": {"a": "b"}}}
+    assert (
+        repair({"spec": {"ports": [{"port": 1, "protocol": "TCP"}], "selector": {"a": "b"}, "more": 1}}, desired) == {}
+    )
+    assert repair({"spec": {"ports": [], "selector": {"c": "d"}}}, desired) == {
+        "spec": {"ports": [{"port": 1}], "selector": {"a": "b", "c": None}}
+    }
 
 
 def test_a_claim_that_is_being_deleted_ends_with_the_controller(
