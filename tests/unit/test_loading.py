@@ -75,7 +75,7 @@ LOADED = [
                 "tfdeploy.agent.record.record",
                 "tfdeploy.backends",
             ),
-            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
+            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.cluster_selection"),
         ),
         10,
     ),

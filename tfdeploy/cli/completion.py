@@ -14,9 +14,7 @@ from .command_table import ALL, BY_NAME, VERBS
 
 if TYPE_CHECKING:
     from ..registry import Entry
-    from .select import ClusterQuery
-
-VARIABLE = "_TFDEPLOY_COMPLETE"
+    from .cluster_selection import ClusterQuery
 
 SCRIPTS = {
     "bash": """\
@@ -113,7 +111,7 @@ def _names(words: Sequence[str], begin: str) -> Iterator[str]:
     else:
         words = words[:-1]
     if complete is not None:
-        from .select import ClusterQuery
+        from .cluster_selection import ClusterQuery
 
         common = Parser(verb.name, "", add_help=False)
         add_common_options(common, ALL, verb.wide)
@@ -153,7 +151,7 @@ def _stacks(query: "ClusterQuery") -> list[str]:
 
 
 def _entries(query: "ClusterQuery") -> "list[Entry]":
-    from .select import select_clusters
+    from .cluster_selection import select_clusters
 
     with suppress(TfdeployError, OSError):
         return select_clusters(query)

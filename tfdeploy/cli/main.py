@@ -4,15 +4,15 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
-from . import completion
 from .command_table import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, overview
 
 if TYPE_CHECKING:
-    from .select import ClusterQuery
+    from .cluster_selection import ClusterQuery
+
+COMPLETE = "_TFDEPLOY_COMPLETE"
+"""The environment variable by which a shell requests what completes a word."""
 
 
 def main() -> None:
@@ -22,10 +22,15 @@ def main() -> None:
 
 def call(words: Sequence[str]) -> None:
     """Call a command with its options. Those that select a cluster may stand before its name too."""
-    if completion.VARIABLE in os.environ:
-        print(*completion.candidates(words, os.environ[completion.VARIABLE]), sep="\n")
+    if list(words) in ([], ["help"], ["--help"], ["-h"]) and COMPLETE not in os.environ:
+        print(overview(), end="")
         return
+    from . import completion
     from .parser import top_parser
+
+    if COMPLETE in os.environ:
+        print(*completion.candidates(words, os.environ[COMPLETE]), sep="\n")
+        return
 
     given = top_parser().parse(words, has_remainder=True)
     before = words[: len(words) - len(given.words)]
@@ -60,16 +65,11 @@ def _call_command(name: str, words: Sequence[str]) -> None:
 
 def _query(options: dict[str, Any]) -> "ClusterQuery":
     """The common options, which are taken from these."""
-    from .select import ClusterQuery
+    from .cluster_selection import ClusterQuery
 
     form = options.pop("output", None)
-    return ClusterQuery(
-        options.pop("cwd", Path()),
-        options.pop("stack", ""),
-        options.pop("cluster", ""),
-        options.pop("as_json", False) or form == "json",
-        form == "wide",
-    )
+    selection = {name: options.pop(name) for name in ("cwd", "stack", "cluster") if name in options}
+    return ClusterQuery(**selection, as_json=options.pop("as_json", False) or form == "json", wide=form == "wide")
 
 
 def exit_with(command: Callable[[Sequence[str]], object], name: str) -> None:
@@ -102,6 +102,7 @@ def _replace_unprintable() -> None:
 def _ending(error: Exception) -> tuple[int, str]:
     """The exit code for an error, and its message."""
     from ..agent.record.record import RecordFormatError
+    from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, UsageError, file_error
 
     codes = {
         NotFound: NOT_FOUND,

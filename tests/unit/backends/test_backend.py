@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tfdeploy.backends.backend import load, preload
-from tfdeploy.cli.select import search_places
+from tfdeploy.cli.cluster_selection import search_places
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.backends import BACKENDS
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tfdeploy.cli import main
-from tfdeploy.cli.completion import VARIABLE, candidates
+from tfdeploy.cli.completion import candidates
 
 
 @pytest.mark.parametrize(
@@ -19,9 +18,3 @@ from tfdeploy.cli.completion import VARIABLE, candidates
 )
 def test_commands_and_options_are_completed(words: list[str], begin: str, found: list[str]) -> None:
     assert candidates(words, begin) == found
-
-
-def test_a_shell_asks_by_a_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv(VARIABLE, "--ta")
-    main.call(["logs", "worker-0"])
-    assert capsys.readouterr().out == "--tail\n"

@@ -70,6 +70,12 @@ def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> No
     assert all(f"{code} {word}" in " ".join(texts[1].split()) for code, (word, _) in EXIT_CODES.items())
 
 
+def test_the_list_of_commands_loads_no_parser() -> None:
+    script = "import sys; from tfdeploy.cli.main import call; call(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert {"argparse", "pathlib", "tfdeploy.errors"} & {*done.stdout.split()} == set()
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_help_of_a_command_is_wrapped_once(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.cli import main, tfrun
+from tfdeploy.cli.cluster_selection import ClusterQuery
 from tfdeploy.cli.command_table import HABITS, VERBS
 from tfdeploy.cli.commands import exec as exec_command
 from tfdeploy.cli.commands import logs, status
 from tfdeploy.cli.commands import run as run_command
-from tfdeploy.cli.select import ClusterQuery
 
 
 def refused(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from ...agent.record.terminal_text import shown_text
 from ...errors import SpecError
 from ...units import counted, text_of_size
+from ..cluster_selection import ClusterQuery
 from ..command_table import FAILED
 from ..copy.destination import STDOUT, find_destination, refuse_in_source
 from ..copy.source import OpenSource, open_source, parse_source
 from ..copy.transfer import CopyResult, copy, copy_to_stdout
 from ..output import print_json, print_message, print_result
 from ..parser import Parser
-from ..select import ClusterQuery
 
 _MAX_NAMES = 20
 """How many files that were not copied are named; JSON has all of them."""

@@ -10,9 +10,9 @@ from ...errors import NotFound
 from ...report.log_curves import Curve, curves
 from ...report.run_diff import RunDiff
 from ...report.run_history import StoredRun
+from ..cluster_selection import ClusterQuery, find_run_id, select_cluster
 from ..output import print_json, print_result
 from ..parser import Parser
-from ..select import ClusterQuery, find_run_id, select_cluster
 from .report import ALL_PAGE_LINES, PAGE_LINES, write_page
 from .runs import collect_runs
 

@@ -19,10 +19,10 @@ from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
 from ...spec.backends import BACKENDS, DEFAULT_BACKEND
 from ...units import text_of_size, wrapped
+from ..cluster_selection import ClusterQuery, current_stack, find_project
 from ..command_table import FAILED
 from ..output import print_json, print_result, screen_width
 from ..pulumi import places, pulumi, secrets_provider, settings
-from ..select import ClusterQuery, current_stack, find_project
 
 MINIMUM_PULUMI = (3, 249)
 _VERSION_SECONDS = 15.0

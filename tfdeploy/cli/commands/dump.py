@@ -10,9 +10,9 @@ from ...agent.record.progress import Progress
 from ...backends.backend import access
 from ...report.progress import rate_text, step_text
 from ...units import text_of_size
+from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import print_json, print_prose, print_result, print_table
 from ..parser import Parser
-from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 from .logs import select_tasks
 

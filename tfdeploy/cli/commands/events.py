@@ -8,9 +8,9 @@ from ...agent.model.events import ENGINE_STATE, MACHINE_LOST, TASK_LOST, Event
 from ...agent.model.run_state import ENGINE_STARTING, LOST
 from ...agent.record.terminal_text import safe
 from ...report.events import describe, document, with_waits
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..output import print_json, print_message, print_result, sleep_while_read
 from ..parser import Parser
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, snapshots, take_snapshot
 
 _POLL_SECONDS = 0.5

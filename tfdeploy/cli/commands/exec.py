@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from ...backends.backend import access
 from ...errors import BackendError, SpecError
+from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..parser import Parser, without_separator
-from ..select import ClusterQuery, select_existing_cluster
 
 
 def add_arguments(parser: Parser) -> None:

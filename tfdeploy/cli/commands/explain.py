@@ -12,11 +12,11 @@ from ...report.diagnosis import LINES, Facts
 from ...report.events import stopped_steps
 from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..command_table import FAILED
 from ..output import print_json, print_prose
 from ..parser import Parser
 from ..run.stack import PROJECT
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
 
 

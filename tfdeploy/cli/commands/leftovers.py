@@ -20,6 +20,7 @@ from ...registry import Entry
 from ...report.tables import ago
 from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
+from ..cluster_selection import ClusterQuery, current_stack, find_project, in_this_state_folder, search_places
 from ..command_table import FAILED
 from ..leftover_owner import (
     BUSY,
@@ -39,7 +40,6 @@ from ..output import ask_to_confirm, print_json, print_message, print_prose, pri
 from ..pulumi import NO_STACK, is_locked, places, pulumi, settings
 from ..run.session import remove_cluster
 from ..run.stack import PROJECT, Call, stored_call
-from ..select import ClusterQuery, current_stack, find_project, in_this_state_folder, search_places
 
 _TIME_LIMIT = 30.0
 _COLUMNS = ("backend", "cluster", "what", "age", "per_hour", "state")

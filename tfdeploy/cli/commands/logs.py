@@ -18,9 +18,9 @@ from ...errors import NotFound, UsageError
 from ...registry import Entry
 from ...report.program_problems import is_noise
 from ...units import DURATION_FORM, seconds
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..output import Writer, line_writer, print_message, sleep_while_read
 from ..parser import Parser, whole_number
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
 
 _POLL_SECONDS = 0.5

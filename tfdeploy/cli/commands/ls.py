@@ -16,9 +16,9 @@ from ...outputs import CostSummary
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import dollars, moment
+from ..cluster_selection import ClusterQuery, other_login
 from ..output import print_json, print_message, print_result, print_table
 from ..parser import Parser, add_yes
-from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot
 
 _SECONDS = 30.0

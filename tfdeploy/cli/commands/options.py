@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import NotFound
 from ...units import wrapped
+from ..cluster_selection import ClusterQuery
 from ..output import print_json, print_result, screen_width
 from ..parser import Parser
-from ..select import ClusterQuery
 
 if TYPE_CHECKING:
     from ...spec.arg_docs import Row

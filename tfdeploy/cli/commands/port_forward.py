@@ -11,9 +11,9 @@ from ...backends.base import Route
 from ...backends.port_forward import LOOPBACK, Forward
 from ...errors import BackendError, NotFound, SpecError, UsageError
 from ...registry import Entry
+from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import print_json, print_message, print_result
 from ..parser import Parser, whole_number
-from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 
 _TENSORBOARD_TASK = f"{TENSORBOARD}-0"

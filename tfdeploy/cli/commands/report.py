@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ...errors import BackendError
 from ...registry import Entry
 from ...report.run_history import run_facts
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..output import print_answer, print_message
 from ..parser import Parser, whole_number
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
 
 if TYPE_CHECKING:

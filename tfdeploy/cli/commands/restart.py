@@ -7,11 +7,11 @@ from ...backends.backend import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
+from ..cluster_selection import ClusterQuery, select_clusters, select_existing_cluster
 from ..output import ask_to_confirm, print_answer, print_message, print_result
 from ..parser import Parser, add_yes
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..restore_plan import RestorePlan, restore_plan
-from ..select import ClusterQuery, select_clusters, select_existing_cluster
 from ..snapshot import take_snapshot
 
 _REFRESH = "--refresh"

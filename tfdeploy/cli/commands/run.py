@@ -19,7 +19,7 @@ from ...spec.backends import DEFAULT_BACKEND
 from ..command_table import FAILED
 from ..output import parse_timeout, prefix, print_json, print_message
 from ..parser import Parser, whole_number, without_separator
-from ..run.arguments import RunRequest, Share, arguments, settings
+from ..run.cluster_arguments import RunRequest, Share, arguments, settings
 from ..run.session import Abandoned, Outcome, Session, remove_cluster
 from ..run.stack import Call, home, stored_call
 from ..run.terminal import Terminal

@@ -13,9 +13,9 @@ from ...paths import cluster_folder
 from ...registry import Entry
 from ...report.progress import first_progress, with_goals
 from ...report.run_history import StoredRun, columns, summaries
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..output import print_json, print_message, print_result, print_table
 from ..parser import Parser
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
 
 _SECONDS = 30.0

@@ -21,9 +21,9 @@ from ...report.progress import left_text, loss_text, rate_text, step_text
 from ...report.summary import next_steps, summary
 from ...report.tables import screen_text, wide_text
 from ...units import moment, wrapped
+from ..cluster_selection import ClusterQuery, label, select_clusters
 from ..output import has_colours, print_json, print_message, print_result, print_styled, screen_width, sleep_while_read
 from ..parser import Parser
-from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
 
 if TYPE_CHECKING:

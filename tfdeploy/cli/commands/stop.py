@@ -9,9 +9,9 @@ from ...errors import BackendError, NotFound
 from ...registry import Entry
 from ...report.diagnosis import after_stop
 from ...units import text_of_number
+from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import ask_to_confirm, print_answer, print_message
 from ..parser import Parser, add_yes
-from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import Snapshot, snapshots, take_snapshot
 
 _POLL_SECONDS = 0.3

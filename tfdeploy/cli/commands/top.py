@@ -4,8 +4,8 @@ from typing import Any
 
 from ...backends.backend import access
 from ...units import text_of_size
+from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import print_json, print_table
-from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import take_snapshot
 
 _COLUMNS = ("hostname", "machine", "status", "cpus", "memory")

@@ -4,10 +4,10 @@ import sys
 import time
 
 from ...agent.model.run_state import SUCCEEDED
+from ..cluster_selection import ClusterQuery, select_cluster
 from ..command_table import FAILED, TIMED_OUT
 from ..output import parse_timeout, print_json, print_message
 from ..parser import Parser
-from ..select import ClusterQuery, select_cluster
 from ..snapshot import snapshots
 from .status import to_dict
 

@@ -13,7 +13,7 @@ from ...backends.backend import access
 from ...backends.connection import Connection, LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
-from ..select import ClusterQuery, find_run_id, select_cluster, select_existing_cluster
+from ..cluster_selection import ClusterQuery, find_run_id, select_cluster, select_existing_cluster
 from ..snapshot import take_snapshot
 from .transfer import ArrivingFiles
 

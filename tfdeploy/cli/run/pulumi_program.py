@@ -9,7 +9,7 @@ from ...cluster import TensorFlowCluster
 from ...errors import SpecError
 from ...program.announcements import also_warn
 from ...report.update_failure import ignore_failed_runs
-from .arguments import CLUSTER
+from .cluster_arguments import CLUSTER
 from .stack import REFUSAL, WARNINGS, Call, stored_call
 
 

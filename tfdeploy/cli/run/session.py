@@ -16,7 +16,7 @@ from ...report.remedies import in_words_of_run
 from ..command_table import FAILED, TIMED_OUT, UNREACHABLE
 from ..output import print_message
 from ..snapshot import Follower, LogLine, Snapshot
-from .arguments import CLUSTER, exit_code
+from .cluster_arguments import CLUSTER, exit_code
 from .stack import PROJECT, WARNINGS, Call, PulumiEngine, home
 
 _POLL_SECONDS = 0.3

@@ -23,7 +23,7 @@ from ...paths import make_private, state_folder
 from ...registry import Entry
 from ...spec.backends import is_this_computer
 from ..pulumi import start_pulumi
-from .arguments import CLUSTER
+from .cluster_arguments import CLUSTER
 
 PROJECT = "tfdeploy-run"
 _LOCKS = "locks/organization"

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import SpecError, nearest
 from ...spec.kubernetes import QUEUE_LABEL
 from ...units import wrapped
-from .fields import Fields
+from .manifest_fields import Fields
 from .replica_type import ReplicaType, read_replica_type
 
 API_VERSION, KIND = "kubeflow.org/v1", "TFJob"

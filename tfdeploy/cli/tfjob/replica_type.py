@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import SpecError
 from ...units import quantity
-from .fields import Fields
+from .manifest_fields import Fields
 
 _CONTAINER = "tensorflow"
 """The name that the operator requires."""

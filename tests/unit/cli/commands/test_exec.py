@@ -8,8 +8,8 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cli.calling import invoke
+from tfdeploy.cli.cluster_selection import ClusterQuery
 from tfdeploy.cli.commands import exec as exec_command
-from tfdeploy.cli.select import ClusterQuery
 from tfdeploy.errors import SpecError
 
 

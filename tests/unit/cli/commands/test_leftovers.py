@@ -13,10 +13,10 @@ import pytest
 from tests.clusters import cluster_ref
 from tfdeploy import registry
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
+from tfdeploy.cli.cluster_selection import ClusterQuery
 from tfdeploy.cli.commands import leftovers
 from tfdeploy.cli.run import stack
 from tfdeploy.cli.run.stack import Call
-from tfdeploy.cli.select import ClusterQuery
 from tfdeploy.errors import NotFound, SpecError
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected_state import ExpectedState

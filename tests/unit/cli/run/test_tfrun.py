@@ -11,7 +11,7 @@ from tfdeploy.cli import tfrun
 from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.commands import run as run_command
 from tfdeploy.cli.parser import command_parser
-from tfdeploy.cli.run.arguments import RunRequest, Share
+from tfdeploy.cli.run.cluster_arguments import RunRequest, Share
 from tfdeploy.cli.run.session import Outcome
 
 GIVEN = "-w 2 -s 1 -Gw 1 -Gs 3 -Cw 1.5 -Cs 0.5 -Mw 512 -Ms 256 -V /data:/data -n mine -v".split()  # noqa: SIM905

@@ -10,8 +10,8 @@ import pytest
 from tests.clusters import cluster_ref
 from tfdeploy import registry
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
-from tfdeploy.cli import select
-from tfdeploy.cli.select import ClusterQuery, select_cluster, select_clusters, select_existing_cluster
+from tfdeploy.cli import cluster_selection
+from tfdeploy.cli.cluster_selection import ClusterQuery, select_cluster, select_clusters, select_existing_cluster
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected_state import ExpectedState
@@ -46,7 +46,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///of-somebody-else")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: p\n")
-    monkeypatch.setattr(select, "search_places", made.search_places)
+    monkeypatch.setattr(cluster_selection, "search_places", made.search_places)
     return made
 
 
@@ -137,4 +137,4 @@ def test_pulumi_stack_selects_as_in_pulumi(engine: Engine, monkeypatch: pytest.M
     assert select_cluster(ClusterQuery()).cluster["id"] == "in-dev"
     assert select_cluster(ClusterQuery(stack="prod")).cluster["id"] == "in-prod"
     assert select_cluster(ClusterQuery(cluster="in-prod")).cluster["id"] == "in-prod"
-    assert select.current_stack(ClusterQuery())[1] == "dev"
+    assert cluster_selection.current_stack(ClusterQuery())[1] == "dev"

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.run_state import Ended, RunResult, RunState, TaskState
-from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, exit_code
+from tfdeploy.cli.run.cluster_arguments import RunRequest, Share, arguments, exit_code
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import cluster_spec
 
