@@ -105,7 +105,7 @@ LOADED = [
         ),
         73,
     ),
-    ("import tfdeploy.backends.kubernetes.backend", ("pulumi", "tfdeploy.plan", "tfdeploy.spec.jobs"), 90),
+    ("import tfdeploy.backends.kubernetes.backend", ("pulumi", "tfdeploy.plan", "tfdeploy.spec.jobs"), 91),
     ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
     (COMPLETION, (*SLOW, "subprocess", "tfdeploy.registry"), 9),
 ]
