@@ -20,7 +20,7 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2856,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
-    "tfdeploy/cli": 6301,
+    "tfdeploy/cli": 6258,
     "tests": 72191,
     "bench": 3498,
     "docs": 4513,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47663, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47620, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

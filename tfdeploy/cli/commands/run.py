@@ -19,7 +19,7 @@ from ...spec.backends import DEFAULT_BACKEND
 from ..command_table import FAILED
 from ..output import parse_timeout, prefix, print_json, print_message
 from ..parser import Parser, whole_number, without_separator
-from ..run.cluster_arguments import RunRequest, Share, arguments, settings
+from ..run.cluster_arguments import arguments, settings
 from ..run.session import Abandoned, Outcome, Session, remove_cluster
 from ..run.stack import Call, home, stored_call
 from ..run.terminal import Terminal
@@ -43,11 +43,11 @@ def add_arguments(parser: Parser, other_names: Mapping[str, Sequence[str]] = Map
         option(f"--{job}-cpus", f"CPUs reserved per {task}. Default: 0.", type=float, default=0.0)
         memory = f"Memory limit per {task}, such as 2GiB. A number without a unit is in megabytes."
         option(f"--{job}-memory", memory, default="", metavar="SIZE")
-    option("--volume", "Mount SRC:DST[:ro] in each task. Can be repeated.", action="append")
+    option("--volume", "Mount SRC:DST[:ro] in each task. Can be repeated.", action="append", default=[])
     environment = "Environment variable NAME=VALUE of each task. Can be repeated."
-    parser.add_argument("--env", "-e", action="append", help=environment)
+    parser.add_argument("--env", "-e", action="append", default=[], help=environment)
     settings = "Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."
-    option("--set", settings, action="append", dest="settings")
+    option("--set", settings, action="append", default=[], dest="settings")
     option("--on", f"Backend: local, docker, ec2 or kubernetes. Default: {DEFAULT_BACKEND}.", default=DEFAULT_BACKEND)
     option("--image", "Image of all tasks.", default="")
     code = "Folder that is copied to each task as its working directory; '' for none. Default: the current folder."
@@ -72,22 +72,10 @@ def run(options: Namespace) -> None:
     if options.remove:
         remove_cluster(stored_call(options.remove), options.verbose)
         return
-    request = RunRequest(
-        command=_command(options.command),
-        workers=Share(options.workers, options.worker_cpus, options.worker_memory, options.worker_gpus),
-        ps=Share(options.ps, options.ps_cpus, options.ps_memory, options.ps_gpus),
-        backend=options.on,
-        code=_folder(options.code),
-        image=options.image,
-        user=f"{os.getuid()}:{os.getgid()}",
-        env=options.env or (),
-        volumes=options.volume or (),
-        in_terminal=options.in_terminal,
-        settings=options.settings or (),
-    )
-    call = Call(_stack_name(options.name), arguments(request), settings(request.settings), options.keep)
-    is_verbose = options.verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
-    sys.exit(_run(call, request, parse_timeout(options.wait), is_verbose, options.as_json).code)
+    options.command, options.code = _command(options.command), _folder(options.code)
+    args = arguments(options, f"{os.getuid()}:{os.getgid()}")
+    call = Call(_stack_name(options.name), args, settings(options.settings), options.keep)
+    sys.exit(_run(call, options, parse_timeout(options.wait)).code)
 
 
 def _command(words: Sequence[str]) -> Sequence[str]:
@@ -97,22 +85,23 @@ def _command(words: Sequence[str]) -> Sequence[str]:
     return command
 
 
-def _run(call: Call, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:
-    terminal = Terminal(Path(request.code or Path.cwd())) if request.in_terminal else None
+def _run(call: Call, options: Namespace, seconds: float) -> Outcome:
+    terminal = Terminal(Path(options.code or Path.cwd())) if options.in_terminal else None
+    is_verbose = options.verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
     outcome = Outcome(FAILED, None)
     try:
         if terminal:
-            call = replace(call, args={**call.args, "command": terminal.command(request.command)})
-        print_line = line_printer(as_json, HERE if terminal else "")
+            call = replace(call, args={**call.args, "command": terminal.command(options.command)})
+        print_line = line_printer(options.as_json, HERE if terminal else "")
         with call.begin():
             outcome = Session(call, print_line, seconds, is_verbose).run()
     except Abandoned as abandoned:
-        print_message(_abandoned_message(call, request.backend, abandoned))
+        print_message(_abandoned_message(call, options.on, abandoned))
         outcome = Outcome(abandoned.code, None)
     finally:
         if terminal:
             terminal.close()
-    _print_outcome(call, outcome, as_json)
+    _print_outcome(call, outcome, options.as_json)
     return outcome
 
 

@@ -1,15 +1,15 @@
 """The options of `tfdeploy run` as arguments of a cluster, and the exit code for its result. Pure."""
 
 import re
+from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...agent.control.end_policy import may_fail
 from ...agent.model.run_state import DEAD, SUCCEEDED, RunState
 from ...agent.model.task_command import FLAGS
 from ...errors import SpecError
-from ...spec.backends import DEFAULT_BACKEND, BackendEntry, backend_entry, is_this_computer
+from ...spec.backends import BackendEntry, backend_entry, is_this_computer
 
 CLUSTER = "run"
 PLACEHOLDERS = (*FLAGS, "chief_hosts", "hostname", "address", "data_dir", "train_dir", "context")
@@ -18,65 +18,35 @@ _WHOLE = re.compile(r"(?:--?[\w-]+=)?\{([a-z_]+)\}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-@dataclass(frozen=True)
-class Share:
-    """The resources of each task of one job."""
+def arguments(options: Namespace, user: str = "") -> dict[str, Any]:
+    """The arguments of the cluster for these options, where `code` is absolute; those of `--set` are left to the stack's configuration.
 
-    count: int
-    cpus: float = 0.0
-    memory: str = ""
-    gpus: int = 0
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """One command, and the cluster for it."""
-
-    command: Sequence[str]
-    workers: Share
-    ps: Share = field(default_factory=lambda: Share(0))
-    backend: str = DEFAULT_BACKEND
-    code: str = ""
-    """Absolute; empty for none."""
-    image: str = ""
-    user: str = ""
-    """The caller as `UID:GID`: the user of containers on a Docker engine. On EC2's machines the caller has no number."""
-    env: Sequence[str] = ()
-    volumes: Sequence[str] = ()
-    in_terminal: bool = False
-    """Whether worker 0 runs in the caller's terminal."""
-    settings: Sequence[str] = ()
-    """Further arguments of the cluster: `NAME=VALUE`."""
-
-
-def arguments(request: RunRequest) -> dict[str, Any]:
-    """The arguments of the cluster; those of `settings` are left to the stack's configuration.
+    `user` is the caller as `UID:GID`: the user of containers on a Docker engine. On EC2's machines the caller has no number.
 
     Raises:
         SpecError: the options are not valid together.
     """
-    backend = backend_entry(request.backend)
-    _check(request, backend)
-    jobs = {"worker": _job(request.workers), **({"ps": _job(request.ps)} if request.ps.count else {})}
+    backend = backend_entry(options.on)
+    _check(options, backend)
+    jobs = {"worker": _job(options, "worker"), **({"ps": _job(options, "ps")} if options.ps else {})}
     container = {
-        "image": request.image,
-        "user": request.user if backend.has_users_of_this_computer else "",
-        "volumes": list(request.volumes) if backend.runs_containers else [],
+        "image": options.image,
+        "user": user if backend.has_users_of_this_computer else "",
+        "volumes": options.volume if backend.runs_containers else [],
     }
-    overridden = settings(request.settings)
-    options = {
-        "command": list(request.command),
-        "workers": request.workers.count,
-        "ps": request.ps.count,
+    values = {
+        "command": options.command,
+        "workers": options.workers,
+        "ps": options.ps,
         "jobs": {name: job for name, job in jobs.items() if job},
-        "backend": request.backend,
-        "code": request.code,
+        "backend": options.on,
+        "code": options.code,
         "container": {name: value for name, value in container.items() if value},
-        "env": pairs("--env", request.env),
+        "env": pairs("--env", options.env),
         "restart": {"maximum": 0},
         "wait": "0",
     }
-    return _without({name: value for name, value in options.items() if value}, overridden)
+    return _without({name: value for name, value in values.items() if value}, settings(options.settings))
 
 
 def settings(texts: Sequence[str]) -> dict[str, str]:
@@ -126,35 +96,33 @@ def exit_code(run: RunState | None) -> int:
     return first.exit_code or 1 if first else 1
 
 
-def _check(request: RunRequest, backend: BackendEntry) -> None:
-    for part in request.command:
+def _check(options: Namespace, backend: BackendEntry) -> None:
+    for part in options.command:
         match = _WHOLE.fullmatch(part)
         if match and match[1] not in PLACEHOLDERS:
             placeholders = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
             raise SpecError("command", f"{{{match[1]}}} is not a placeholder", f"There are: {placeholders}.")
-    if request.workers.count < 1:
-        raise SpecError("--workers", f"is {request.workers.count}", "At least one worker runs the command.")
-    if request.in_terminal and not is_this_computer(request.backend):
-        wrong = (
-            f"cannot be with --on {request.backend}: a worker in this terminal is out of the other tasks' reach there"
-        )
+    if options.workers < 1:
+        raise SpecError("--workers", f"is {options.workers}", "At least one worker runs the command.")
+    if options.in_terminal and not is_this_computer(options.on):
+        wrong = f"cannot be with --on {options.on}: a worker in this terminal is out of the other tasks' reach there"
         raise SpecError("--here", wrong, "Leave one of them out.")
     if not backend.runs_containers:
-        _check_no_containers(request)
+        _check_no_containers(options)
 
 
-def _check_no_containers(request: RunRequest) -> None:
-    if request.image:
+def _check_no_containers(options: Namespace) -> None:
+    if options.image:
         raise SpecError("--image", "is for containers", "Give --on docker or --on ec2 too.")
-    for volume in request.volumes:
+    for volume in options.volume:
         source, target = (*volume.split(":"), "")[:2]
         if source != target:
             wrong = f"{volume!r} cannot be had without containers: tasks see this machine's folders where they are"
             raise SpecError("--volume", wrong, "Name the same folder twice, or give --on docker.")
 
 
-def _job(share: Share) -> dict[str, Any]:
-    # A number without a unit means megabytes, as in TFMesos.
-    memory = f"{share.memory}MiB" if _NUMBER.fullmatch(share.memory) else share.memory
-    resources = {"cpus": share.cpus, "memory": memory, "gpus": share.gpus}
+def _job(options: Namespace, job: str) -> dict[str, Any]:
+    resources = {name: getattr(options, f"{job}_{name}") for name in ("cpus", "memory", "gpus")}
+    if _NUMBER.fullmatch(resources["memory"]):  # without a unit it means megabytes, as in TFMesos
+        resources["memory"] += "MiB"
     return {name: value for name, value in resources.items() if value}

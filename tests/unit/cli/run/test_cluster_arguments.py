@@ -1,6 +1,5 @@
 """What `tfdeploy run` makes of its options."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,27 +7,25 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.run_state import Ended, RunResult, RunState, TaskState
-from tfdeploy.cli.run.cluster_arguments import RunRequest, Share, arguments, exit_code
+from tfdeploy.cli.command_table import BY_NAME
+from tfdeploy.cli.parser import command_parser
+from tfdeploy.cli.run.cluster_arguments import arguments, exit_code
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import cluster_spec
 
-REQUEST = RunRequest(["python", "train.py"], Share(2))
+
+def made(options: str, command: str = "python train.py", user: str = "") -> dict[str, Any]:
+    """The arguments that these options make."""
+    parsed = command_parser(BY_NAME["run"], "run")[0].parse([*options.split(), *command.split()], has_remainder=True)
+    parsed.code = "" if parsed.code == "." else parsed.code
+    return arguments(parsed, user)
 
 
 def test_options_become_arguments() -> None:
-    request = RunRequest(
-        ["python", "a.py", "--index={task_index}", "{x: 1}"],
-        Share(2, 1.5, "1024", 1),
-        Share(1, memory="2GiB"),
-        backend="docker",
-        code="/work",
-        image="tf",
-        user="1234:5678",
-        env=["A=b=c"],
-        volumes=["/a:/b:ro"],
-    )
-    assert arguments(request) == {
-        "command": ["python", "a.py", "--index={task_index}", "{x: 1}"],
+    options = "--workers=2 --worker-cpus=1.5 --worker-memory=1024 --worker-gpus=1 --ps=1 --ps-memory=2GiB --on=docker"
+    options += " --code=/work --image=tf -e A=b=c --volume=/a:/b:ro"
+    assert made(options, "python a.py --index={task_index} {x:1}", "1234:5678") == {
+        "command": ["python", "a.py", "--index={task_index}", "{x:1}"],
         "workers": 2,
         "ps": 1,
         "jobs": {"worker": {"cpus": 1.5, "memory": "1024MiB", "gpus": 1}, "ps": {"memory": "2GiB"}},
@@ -43,46 +40,44 @@ def test_options_become_arguments() -> None:
 
 def test_the_rule_of_success_is_that_of_up_unless_it_is_set() -> None:
     assert (
-        cluster_spec("run", arguments(REQUEST)).success == cluster_spec("up", {"command": ["a"], "workers": 2}).success
+        cluster_spec("run", made("--workers=2")).success == cluster_spec("up", {"command": ["a"], "workers": 2}).success
     )
 
 
 def test_what_is_set_takes_the_place_of_an_argument() -> None:
-    request = replace(REQUEST, settings=['restart={"maximum": 2}', "stop_grace_period=1s"])
-    assert "restart" not in arguments(request)
+    assert "restart" not in made('--set restart={"maximum":2} --set stop_grace_period=1s')
 
 
 def test_the_caller_is_the_user_of_containers_on_a_docker_engine_alone() -> None:
-    request = replace(REQUEST, user="1234:5678")
-    assert "container" not in arguments(request), "a process has the user of its parent"
-    assert "container" not in arguments(replace(request, backend="ec2")), "the caller has no user id on EC2"
-    assert arguments(replace(request, backend="docker"))["container"] == {"user": "1234:5678"}
-    overridden = replace(request, backend="docker", image="tf", settings=["container.user=root"])
-    assert arguments(overridden)["container"] == {"image": "tf"}, "--set overrides"
+    assert "container" not in made("", user="1234:5678"), "a process has the user of its parent"
+    assert "container" not in made("--on=ec2", user="1234:5678"), "the caller has no user id on EC2"
+    assert made("--on=docker", user="1234:5678")["container"] == {"user": "1234:5678"}
+    overridden = made("--on=docker --image=tf --set container.user=root", user="1234:5678")
+    assert overridden["container"] == {"image": "tf"}, "--set overrides"
 
 
 @pytest.mark.parametrize(
-    ("changes", "word"),
+    ("options", "word"),
     [
-        ({"command": ["python", "a.py", "{worker_index}"]}, "{worker_index} is not a placeholder"),
-        ({"command": ["python", "a.py", "--index={index}"]}, "{index} is not a placeholder"),
-        ({"workers": Share(0)}, "At least one worker"),
-        ({"in_terminal": True, "backend": "docker"}, "--here: cannot be with --on docker"),
-        ({"image": "tf"}, "--on docker"),
-        ({"volumes": ["/a:/b"]}, "'/a:/b' cannot be had without containers"),
-        ({"env": ["A"]}, "'A' has no value"),
-        ({"settings": ["=x"]}, "'=x' has no value"),
-        ({"settings": ["ec2={}", "ec2.spot=true"]}, "ec2 has a value and a member spot"),
+        ("-- {worker_index}", "{worker_index} is not a placeholder"),
+        ("-- --index={index}", "{index} is not a placeholder"),
+        ("--workers=0", "At least one worker"),
+        ("--here --on=docker", "--here: cannot be with --on docker"),
+        ("--image=tf", "--on docker"),
+        ("--volume=/a:/b", "'/a:/b' cannot be had without containers"),
+        ("--env=A", "'A' has no value"),
+        ("--set =x", "'=x' has no value"),
+        ("--set ec2={} --set ec2.spot=true", "ec2 has a value and a member spot"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, Any], word: str) -> None:
+def test_what_cannot_be_is_refused(options: str, word: str) -> None:
     with pytest.raises(SpecError) as refused:
-        arguments(replace(REQUEST, **changes))
+        made(options)
     assert word in str(refused.value)
 
 
 def test_without_containers_the_same_folder_twice_is_no_volume() -> None:
-    assert "container" not in arguments(replace(REQUEST, volumes=["/nfs/mnist:/nfs/mnist"]))
+    assert "container" not in made("--volume=/nfs/mnist:/nfs/mnist")
 
 
 def job(state: str, **tasks: tuple[str, int | None, float]) -> RunState:
@@ -105,9 +100,9 @@ def test_the_exit_code_is_the_jobs() -> None:
 
 
 def test_the_exit_code_is_not_that_of_an_optional_worker() -> None:
-    made = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
-    made.come()
-    made.exit("worker-1", 5)
-    made.wait(60)
-    made.exit("worker-0", 3)
-    assert exit_code(made.job) == 3
+    world = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
+    world.come()
+    world.exit("worker-1", 5)
+    world.wait(60)
+    world.exit("worker-0", 3)
+    assert exit_code(world.job) == 3

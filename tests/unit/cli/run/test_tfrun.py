@@ -1,6 +1,7 @@
 """`tfrun` takes what TFMesos' `tfrun` takes."""
 
 import tomllib
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from tfdeploy.cli import tfrun
 from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.commands import run as run_command
 from tfdeploy.cli.parser import command_parser
-from tfdeploy.cli.run.cluster_arguments import RunRequest, Share
 from tfdeploy.cli.run.session import Outcome
+from tfdeploy.cli.run.stack import Call
 
 GIVEN = "-w 2 -s 1 -Gw 1 -Gs 3 -Cw 1.5 -Cs 0.5 -Mw 512 -Ms 256 -V /data:/data -n mine -v".split()  # noqa: SIM905
 LONG = """
@@ -25,19 +26,23 @@ LONG = """
 def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def run(call: Any, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:
-        asked.extend([call, request, is_verbose])
+    def run(call: Call, options: Namespace, seconds: float) -> Outcome:
+        asked.extend([call, options.verbose])
         return Outcome(0, None)
 
     monkeypatch.setattr(run_command, "_run", run)
     words = [*given, "--code=", "--on=docker", "--", "python", "train.py", "-w", "{task_index}"]
     done = invoke(words, tfrun.call)
     assert done.exit_code == 0, done
-    call, request, is_verbose = asked
-    assert request.workers == Share(2, 1.5, "512", 1)
-    assert request.ps == Share(1, 0.5, "256", 3)
-    assert (list(request.volumes), call.stack, is_verbose) == (["/data:/data"], "mine", True)
-    assert request.command == ["python", "train.py", "-w", "{task_index}"]
+    call, is_verbose = asked
+    assert (call.stack, is_verbose) == ("mine", True)
+    assert (call.args["workers"], call.args["ps"]) == (2, 1)
+    assert call.args["jobs"] == {
+        "worker": {"gpus": 1, "cpus": 1.5, "memory": "512MiB"},
+        "ps": {"gpus": 3, "cpus": 0.5, "memory": "256MiB"},
+    }
+    assert call.args["container"]["volumes"] == ["/data:/data"]
+    assert call.args["command"] == ["python", "train.py", "-w", "{task_index}"]
 
 
 def test_the_letters_are_not_tfdeploys() -> None:
