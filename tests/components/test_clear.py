@@ -39,13 +39,14 @@ def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
     kept = cluster.kept(said)
     assert sorted(path.name for path in kept.iterdir()) == ["record", "train"]
     assert [path.read_text() for path in kept.rglob("checkpoint")] == ["weights"]
+    assert cluster.clear() == "", "a second time is as good as once"
 
 
 @pytest.mark.parametrize("train_dir", ["", "models"])
 def test_each_update_lists_what_destroy_will_keep_and_where(train_dir: str, cluster: Standing) -> None:
     cluster.up(CHECKPOINTS, workers=1, **({"train_dir": train_dir} if train_dir else {}))
     cluster.open()
-    cluster.until_state("succeeded")
+    run = cluster.until_state("succeeded").run
     inventory = BACKEND.planner.inspect(cluster.cluster, cluster.spec, cluster.folder)
     record, checkpoints = BACKEND.planner.render(cluster.cluster, cluster.spec, cluster.plan, inventory).retained
     assert (record.kind, checkpoints.kind) == ("record", "checkpoints")
@@ -54,6 +55,9 @@ def test_each_update_lists_what_destroy_will_keep_and_where(train_dir: str, clus
     assert (kept / "record").is_relative_to(record.place)
     checkpoint = next((kept / "train" if not train_dir else cluster.folder / train_dir).rglob("checkpoint"))
     assert checkpoint.is_relative_to(checkpoints.place)
+    assert checkpoint.read_text() == "weights"
+    assert sorted(path.name for path in kept.iterdir()) == (["record"] if train_dir else ["record", "train"])
+    assert not train_dir or checkpoint == cluster.folder / "models" / run / "checkpoint", "the user's own is left alone"
 
 
 @pytest.mark.parametrize("token", [TOKEN, ""])
@@ -65,13 +69,6 @@ def test_the_kept_record_says_that_the_job_was_stopped(token: str, cluster: Stan
     assert job.result is not None
     assert (job.result.state, job.result.cause) == ("stopped", STOP_REQUESTED)
     assert {task.state for task in job.tasks.values()} == {"stopped"}
-
-
-def test_clearing_twice_is_as_good_as_once(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    assert cluster.clear()
-    assert cluster.clear() == ""
-    assert left(cluster) == []
 
 
 def test_clearing_what_never_stood_is_done(cluster: Standing) -> None:
@@ -124,12 +121,3 @@ def test_a_cluster_is_found_from_a_shell_with_another_temporary_folder(
     assert cluster.look().state == "running"
     cluster.clear()
     assert left(cluster) == []
-
-
-def test_a_users_own_train_dir_is_left_alone(cluster: Standing) -> None:
-    cluster.up(CHECKPOINTS, workers=1, train_dir="models")
-    cluster.open()
-    run = cluster.until_state("succeeded").run
-    kept = cluster.kept(cluster.clear())
-    assert [path.name for path in kept.iterdir()] == ["record"]
-    assert (cluster.folder / "models" / run / "checkpoint").read_text() == "weights"

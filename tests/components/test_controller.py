@@ -15,7 +15,13 @@ from tests.clusters import cluster_ref
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
 from tests.waiting import PATIENCE, until
-from tfdeploy.agent.model.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
+from tfdeploy.agent.model.events import (
+    BARRIER_PASSED,
+    LAUNCHER_REGISTERED,
+    TASK_RESTARTING,
+    TASK_STARTED,
+    TASK_SUCCEEDED,
+)
 from tfdeploy.agent.record.output_lines import STDERR, Part, encode
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire.rpc import UNIX, Client
@@ -178,6 +184,7 @@ def test_a_controller_killed_before_all_have_come_goes_on_waiting(cluster: Stand
     cluster.stand()
     cluster.until_started("worker-0")
     cluster.until_started("worker-1")
+    assert (BARRIER_PASSED, "") in cluster.happened()
 
 
 def test_a_cluster_whose_token_was_lost_is_adopted_with_another(

@@ -68,11 +68,11 @@ def test_a_killed_ps_comes_back_while_the_workers_go_on(cluster: Standing) -> No
 
 
 def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    first = cluster.until_started("worker-0")
+    cluster.up(SPAWNS, workers=1)
+    first, (inside, _) = cluster.until_started("worker-0"), spawned(cluster, "worker-0")
     cluster.until_running("worker-0")
     cluster.kill("worker-0")
-    until(lambda: not alive(first), "the child has gone")
+    until(lambda: not alive(first) and not alive(inside), "the child and what it has started have gone")
     cluster.until_running("worker-0", times=2)
     assert (LAUNCHER_LOST, "worker-0") in cluster.happened()
     assert cluster.job().tasks["worker-0"].failures == 0
@@ -98,21 +98,6 @@ def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(
         assert remedy.startswith(f"`kill -CONT {cluster.pid('supervisord')}` continues it")
         with pytest.raises(supervisor.Silent, match="has not responded"):
             BACKEND.runner.task_exists(cluster.task_props("worker-0"))
-
-
-def test_what_a_killed_launchers_child_had_started_goes_when_the_launcher_is_back(cluster: Standing) -> None:
-    cluster.up(SPAWNS, workers=1)
-    inside, _ = spawned(cluster, "worker-0")
-    cluster.kill("worker-0")
-    until(lambda: not alive(inside), "the grandchild has gone")
-
-
-def test_what_a_task_leaves_behind_in_its_group_goes_with_it(cluster: Standing) -> None:
-    cluster.up(SPAWNS, workers=1)
-    inside, _ = spawned(cluster, "worker-0")
-    cluster.open()
-    cluster.until_state("succeeded")
-    assert not alive(inside)
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -167,9 +152,10 @@ def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
     until(lambda: not any(map(alive, pids)), "all has gone")
 
 
-def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
+def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("worker-0", "ps-0")
+    run = cluster.look().run
     cluster.kill("supervisord")
     cluster.until_status("worker-0", "unreachable since 20")
     seen = cluster.look()
@@ -178,13 +164,6 @@ def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
     assert all(row["status"].startswith("unreachable since 20") for row in seen.tasks)
     assert not any(BACKEND.runner.task_exists(cluster.task_props(task.hostname)) for task in cluster.plan.tasks)
     assert not BACKEND.runner.run_is_current(cluster.run_props())
-
-
-def test_a_killed_supervisord_is_healed_and_the_run_goes_on(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("worker-0", "ps-0")
-    run = cluster.look().run
-    cluster.kill("supervisord")
     cluster.stand()
     for hostname in ("ps-0", "worker-0"):
         cluster.until_running(hostname, times=2)

@@ -1,7 +1,6 @@
 """The start barrier: nobody trains before everybody has come."""
 
 from tests.components.conftest import WAITS, Standing
-from tfdeploy.agent.model.events import BARRIER_PASSED
 
 
 def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:
@@ -12,16 +11,6 @@ def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing)
     assert cluster.status("ps-1") == "scheduled"
     assert cluster.look().state == "starting"
     assert not cluster.started("worker-0")
-
-
-def test_all_start_when_the_last_one_has_come(cluster: Standing) -> None:
-    cluster.declare(WAITS, ps=1, workers=2)
-    cluster.stand(without=("worker-1",))
-    cluster.until_status("worker-0", "waiting for worker-1")
-    cluster.stand()
-    for hostname in ("ps-0", "worker-0", "worker-1"):
-        cluster.until_started(hostname)
-    assert (BARRIER_PASSED, "") in cluster.happened()
 
 
 STRICT = (

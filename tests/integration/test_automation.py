@@ -67,12 +67,6 @@ def call(project: Project, code: int, is_inline: bool) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_an_inline_program_runs_again_and_again_in_one_process(project: Project) -> None:
-    lines = call(project, 0, is_inline=True)
-    assert lines == ["result succeeded", SUCCEEDED, "result succeeded", SUCCEEDED, END]
-    project.assert_nothing_left()
-
-
 @pytest.mark.parametrize("is_inline", [True, False], ids=["inline", "local"])
 def test_a_failed_run_is_an_error_each_time_and_its_outputs_are_recorded(project: Project, is_inline: bool) -> None:
     lines = call(project, 3, is_inline)

@@ -1,6 +1,5 @@
 """The arguments of a cluster come from other resources of the program, and from other stacks."""
 
-import json
 import re
 from collections.abc import Callable
 
@@ -96,20 +95,17 @@ def test_a_run_with_outputs_is_previewed_runs_once_and_is_deleted_before_what_it
     assert done.index("test-cleanup") < done.index("the resource is deleted")
 
 
-def test_a_count_that_is_an_output(project: Project) -> None:
-    written(project, f"workers=Made('count', 2).value, {COMMAND}")
+def test_a_preview_that_cannot_plan_a_cluster_shows_the_resources_of_an_existing_one_as_they_are(
+    project: Project,
+) -> None:
+    protected = f"{COMMAND}, opts=pulumi.ResourceOptions(protect=True)"
+    written(project, f"workers=Made('count', 2).value, {protected}")
     first = previewed(project).output
     assert "test: this preview cannot show the cluster, because only the update knows `workers`" in first
     assert "test-worker" not in first
     project.up()
     assert set(project.statuses()) == {"worker-0", "worker-1"}
     assert project.up().touched() == set()
-
-
-def test_a_preview_that_cannot_plan_an_existing_cluster_shows_its_resources_as_they_are(project: Project) -> None:
-    protected = f"{COMMAND}, opts=pulumi.ResourceOptions(protect=True)"
-    written(project, f"workers=Made('count', 2).value, {protected}")
-    project.up()
     written(project, f"workers=Made('count', 3).value, {protected}")
     preview = previewed(project).output
     assert "only the update knows `workers`; its resources are shown as they are now." in preview
@@ -137,15 +133,6 @@ def test_an_error_is_one_sentence_and_nothing_of_the_cluster_is_created(
     assert "Traceback" not in done.output
     assert not {name for name in done.touched() if name.startswith("test")}
     assert project.refs() == []
-
-
-def test_what_depends_on_the_cluster_is_created_after_its_run(project: Project) -> None:
-    program = f"{PROGRAM}Made('after', 'x', pulumi.ResourceOptions(depends_on=[cluster]))\n"
-    written(project, f"workers=1, env={{'BUCKET': Made('bucket', 'b1').value}}, {COMMAND}", program)
-    project.up()
-    exported = json.loads(project.call("stack", "export", "--stack", project.stack).output)
-    (after,) = [item for item in exported["deployment"]["resources"] if item["urn"].endswith("::after")]
-    assert [urn.rpartition("::")[2] for urn in after["dependencies"]] == ["test-run"]
 
 
 def test_an_output_of_another_stack(projects: Callable[[str], Project], project: Project) -> None:

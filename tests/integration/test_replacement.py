@@ -27,7 +27,6 @@ def deleted_first(args):
 
 register_resource_transform(deleted_first)
 """
-REFUSED = ("test-id", "test-cleanup")
 WORKERS = ("worker-0", "worker-1")
 
 
@@ -54,16 +53,13 @@ def assert_nothing_begins(project: Project, starts: dict[str, int]) -> None:
 
 
 def edit(project: Project, kind: str, **members: object) -> None:
-    """Add members to the dynamic resources of this kind in the state; with `delete` to copies of them."""
+    """Add members to the dynamic resources of this kind in the state."""
     state = json.loads(project.state().read_text())
     resources = state["checkpoint"]["latest"]["resources"]
     named = [item for item in resources if item["type"].endswith(f"/tfdeploy:{kind}")]
     assert named
-    if "delete" in members:
-        resources += [{**item, **members} for item in named]
-    else:
-        for item in named:
-            item.update(members)
+    for item in named:
+        item.update(members)
     project.state().write_text(json.dumps(state))
 
 
@@ -71,24 +67,6 @@ def replaced(project: Project, name: str) -> tuple[str, ...]:
     """The options that replace a resource."""
     (urn,) = {item["urn"] for item in project.resources() if item["urn"].endswith(f"::{name}")}
     return "--replace", urn
-
-
-def test_what_would_delete_the_cluster_is_refused_in_preview_and_update(training: Project) -> None:
-    for finished in (False, True):
-        for name in REFUSED:
-            preview = training.call("preview", "--stack", training.stack, *replaced(training, name))
-            assert preview.exit_code != 0
-            assert f"{name} is not replaced" in preview.output
-            assert "Nothing was deleted" in training.up(*replaced(training, name), fails=True).output
-        assert "is not replaced" in training.up("--replace", "**", fails=True).output
-        later = training.up("--replace", "**test-cleanup", "--continue-on-error", fails=True)
-        assert "deleted" not in later.steps()
-        assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
-        if not finished:
-            training.until_running(*WORKERS)
-            finish(training)
-    assert training.outputs()["state"] == "succeeded"
-    training.destroy()
 
 
 @pytest.mark.parametrize("finished", [False, True], ids=["open", "finished"])
@@ -125,7 +103,13 @@ def test_a_transform_by_which_predecessors_are_deleted_first(training: Project) 
     training.destroy()
 
 
-def test_destroy_that_runs_the_program_deletes_all(training: Project) -> None:
+def test_only_destroy_deletes_the_cluster_also_where_it_runs_the_program(training: Project) -> None:
+    assert "is not replaced" in training.up("--replace", "**", fails=True).output
+    later = training.up("--replace", "**test-cleanup", "--continue-on-error", fails=True)
+    assert "Nothing was deleted" in later.output
+    assert "deleted" not in later.steps()
+    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
+    training.until_running(*WORKERS)
     done = training.call("destroy", "--run-program", "--yes", "--skip-preview", "--stack", training.stack)
     assert done.exit_code == 0, done.output
     training.assert_nothing_left()
