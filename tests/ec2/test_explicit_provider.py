@@ -46,7 +46,7 @@ def test_the_provider_of_the_program_is_asked_who_it_is(
         preview = project.call("preview", "--stack", project.stack)
         assert preview.exit_code == 0, preview.output
         for name in ("at-once", "awaited"):
-            assert f"{name} on ec2: " in preview.output
+            assert f"{name} on ec2 (beta): " in preview.output
             assert f"aws:ec2:Instance                                {name}-worker-m0" not in preview.output
         assert preview.output.count(f"AWS account {ACCOUNT} in {REGION}") == 2
         assert preview.output.count("pulumi:providers:aws") == 1

@@ -151,7 +151,8 @@ class Plan:
     def summary(self) -> str:
         """One line about it."""
         run = _SECRET_ID if self.run.secret_env else self.run.id
-        return f"{self.cluster} on {self.backend}: run {run}, {counted(len(self.tasks), 'task')}"
+        backend = f"{self.backend} (beta)" if BACKENDS[self.backend].is_beta else self.backend
+        return f"{self.cluster} on {backend}: run {run}, {counted(len(self.tasks), 'task')}"
 
     @property
     def success_rule(self) -> str:

@@ -28,6 +28,8 @@ class BackendEntry(NamedTuple):
 
     loses_machines_from: int = 0
     """With so many machines or more, one can be lost while the record stays, and another takes its place. 0: never."""
+    is_beta: bool = False
+    """It was tested only in an emulation; docs/limits.md says which."""
 
     @property
     def runs_containers(self) -> bool:
@@ -62,6 +64,7 @@ BACKENDS: dict[str, BackendEntry] = {
         configured_place=_ec2_place,
         packages=("pulumi-aws",),
         loses_machines_from=1,
+        is_beta=True,
     ),
     "kubernetes": BackendEntry(
         "tfdeploy.backends.kubernetes.backend",
