@@ -11,17 +11,17 @@ from tools.density import ROOT, measured
 LIMITS = {
     "tfdeploy": 1869,
     "tfdeploy/program": 1706,
-    "tfdeploy/spec": 2171,
-    "tfdeploy/plan": 1803,
+    "tfdeploy/spec": 2174,
+    "tfdeploy/plan": 1804,
     "tfdeploy/agent": 11367,
     "tfdeploy/backends": 3433,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2856,
+    "tfdeploy/backends/kubernetes": 2859,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6258,
-    "tests": 72114,
+    "tests": 72129,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47620, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47627, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -68,7 +68,10 @@ def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool
         wait_for(none_is_left, "not removed", _SECONDS)
     except BackendError:
         names = ", ".join(" ".join(item) for item in left())
-        raise BackendError(f"{names} of {objects.cluster['name']} cannot be removed") from None
+        problem = f"{names} of {objects.cluster['name']} cannot be removed"
+        if holders := _on_silent_nodes(objects):
+            problem = f"{problem}: {holders}. Run `pulumi destroy` again then"
+        raise BackendError(problem) from None
     if not retain_checkpoints or objects.read("PersistentVolumeClaim", train) is None:
         return unfinished
     namespace = objects.api.namespace

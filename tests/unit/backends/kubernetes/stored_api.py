@@ -24,6 +24,8 @@ class StoredApi:
         self.objects: dict[str, dict[str, Any]] = {}
         self.forbidden: set[str] = set()
         """The resources, such as `secrets`, that may not be read."""
+        self.held: set[str] = set()
+        """The paths of objects that do not end when they are deleted."""
         self.calls: list[str] = []
 
     def request(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> SimpleNamespace:
@@ -46,7 +48,9 @@ class StoredApi:
             return 200, {"items": [item for name, item in self.objects.items() if name.rpartition("/")[0] == path]}
         if path not in self.objects:
             return NOT_FOUND, {"message": f"{path} not found"}
-        if method == "DELETE":
+        if method == "DELETE" and path in self.held:
+            self.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        elif method == "DELETE":
             return 200, self.objects.pop(path)
         if method == "PATCH":
             self.objects[path] = merged(self.objects[path], body)

@@ -306,3 +306,14 @@ def test_a_pod_on_a_silent_node_is_not_waited_for_but_named(server: StoredApi, m
     monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
     with pytest.raises(BackendError, match="the pods of worker-1 did not end"):
         cleanup.remove_all(OBJECTS, 0.0, retain_checkpoints=False)
+
+
+def test_a_claim_that_a_silent_node_holds_is_named_with_the_node(
+    server: StoredApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made()
+    server.put(OBJECTS.path("Pod", "p"), pod("p", **SILENT))
+    server.held = {OBJECTS.path("PersistentVolumeClaim", RECORD)}
+    monkeypatch.setattr(cleanup, "_SECONDS", 0.0)
+    with pytest.raises(BackendError, match=f"Claim {RECORD} .*worker-1 on node-2.*kubectl delete node.*destroy` again"):
+        cleanup.remove_all(OBJECTS, 1.0, retain_checkpoints=False)
