@@ -11,7 +11,7 @@ from tools.density import ROOT, measured
 LIMITS = {
     "tfdeploy": 1869,
     "tfdeploy/program": 1706,
-    "tfdeploy/spec": 2174,
+    "tfdeploy/spec": 2175,
     "tfdeploy/plan": 1804,
     "tfdeploy/agent": 11367,
     "tfdeploy/backends": 3433,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47627, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47628, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

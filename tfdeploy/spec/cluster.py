@@ -312,7 +312,8 @@ class ClusterSpec(JsonData):
     """The number of last lines of each task in the output `logs`; at most 20000 for all tasks together."""
     backend: str = choice(BACKEND_CHOICES, DEFAULT_BACKEND)
     """Where tasks run. "local": processes on this machine. "docker": containers on a Docker Swarm. "ec2": containers on
-    EC2 instances that are created for the cluster (beta: it has never run on AWS itself). "kubernetes": pods of a Kubernetes cluster that exists."""
+    EC2 instances that are created for the cluster (beta: it has never run on AWS itself). "kubernetes": pods of a Kubernetes
+    cluster that exists."""
     container: ContainerSpec = group(ContainerSpec)
     """Settings of containers, for the backends "docker", "ec2" and "kubernetes"."""
     docker: DockerSpec = group(DockerSpec)
