@@ -92,7 +92,7 @@ LOADED = [
             "tfdeploy.agent.model.sync",
             "tfdeploy.agent.model.settings",
             "tfdeploy.agent.record.artifacts",
-            "tfdeploy.agent.record.search",
+            "tfdeploy.agent.record.output_search",
             "tfdeploy.backends.zipapp",
             "tfdeploy.backends.move_checks",
             "tfdeploy.report.diagnosis",

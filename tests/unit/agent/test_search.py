@@ -14,7 +14,7 @@ from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.model.events import PATTERN_DISABLED, PATTERN_SLOW
 from tfdeploy.agent.model.run_state import RunState
-from tfdeploy.agent.record import pattern_process, search
+from tfdeploy.agent.record import output_search, pattern_process
 from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import MAX_LINE, STDERR, STDOUT, Part, encode
 from tfdeploy.agent.record.pattern_process import Matcher, Matches
@@ -26,7 +26,7 @@ SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!
 def test_a_pattern_that_takes_too_long_is_switched_off_and_the_others_match(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "MAX_SLOW", 1)
+    monkeypatch.setattr(output_search, "MAX_SLOW", 1)
     record, job = Record(tmp_path), World(workers=1).job
     log = record.log(job.spec.id, "worker-0")
     write(

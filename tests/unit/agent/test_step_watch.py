@@ -16,8 +16,8 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
 from tfdeploy.agent.model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
+from tfdeploy.agent.record.output_search import Found
 from tfdeploy.agent.record.record import Record, RecordDamaged
-from tfdeploy.agent.record.search import Found
 
 BEGIN = 1_000_000.0
 LATER = STALL_SECONDS + 10.0

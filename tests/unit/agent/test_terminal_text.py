@@ -9,9 +9,9 @@ from tests.unit.cases import plan
 from tests.unit.printing import write
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDOUT, Line
+from tfdeploy.agent.record.output_search import _Lines
 from tfdeploy.agent.record.reading import reading
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.search import _Lines
 from tfdeploy.agent.record.terminal_text import plain
 
 VALUE = "accuracy: 0.97"

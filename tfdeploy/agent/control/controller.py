@@ -19,11 +19,11 @@ from ..model.run_state import FINAL, LauncherReport, RunState, continues
 from ..model.sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, Order
 from ..record.artifact_manifest import load_manifest
 from ..record.output import DIFFERS
+from ..record.output_search import Found
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.restorable import restorable, restored_path
 from ..record.run_folders import RunRefused, train_dir
-from ..record.search import Found
 from ..system.ports import PortReservations
 from ..wire.rpc import CallObsolete
 from . import artifact_uploads, controller_absence, elastic, move, reconcile, until_metrics

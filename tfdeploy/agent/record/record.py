@@ -33,7 +33,7 @@ from .record_files import STATE_FILES, RecordList
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
-    from .search import Found, Search
+    from .output_search import Found, Search
 
 FORMAT = "4"
 """The version of the record's format. Version 1 had no file `format`. Version 3 had two streams and an index for a task's output."""
@@ -339,7 +339,7 @@ class Record:
     ) -> "Found":
         """Search what was printed since the last search, for so many seconds; what was found until now. Without patterns, those of the
         run are searched for. With others than before, all of the output is searched again."""
-        from .search import Search  # most commands get what was found from the controller
+        from .output_search import Search  # most commands get what was found from the controller
 
         run_id, patterns = run.spec.id, run.spec.metrics if patterns is None else patterns
         if run_id not in self._searches or self._searches[run_id].patterns != patterns:

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from ... import registry
+from ...agent.record.output_search import Found
 from ...agent.record.record import Record, RecordView
-from ...agent.record.search import Found
 from ...backends.parallel_calls import call_in_parallel
 from ...paths import cluster_folder
 from ...registry import Entry

@@ -13,8 +13,8 @@ from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
 from tfdeploy.agent.record.output_lines import STDOUT
+from tfdeploy.agent.record.output_search import Found
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.search import Found
 from tfdeploy.cli.commands import runs
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.report.expected_state import expected_state
