@@ -188,13 +188,6 @@ def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None
         assert client.json("POST", "/sync", {**REPORT, "generation": 1})["action"] == PREPARE
 
 
-def test_an_empty_token_file_is_no_token(served: Served, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("\n")
-    for token in ("", OWN, task_token("", "worker-0")):
-        with served.client(token) as client, pytest.raises(CallError, match="403 the cluster's token is missing"):
-            client.call("GET", "/stopped")
-
-
 @pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
 @pytest.mark.parametrize("token", [TOKEN, task_token(TOKEN, "worker-0")])
 def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:

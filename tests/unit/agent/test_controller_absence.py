@@ -29,7 +29,7 @@ from tfdeploy.agent.model.events import (
 )
 from tfdeploy.agent.model.run_spec import RestartPolicy
 from tfdeploy.agent.model.run_state import Ended, RunState
-from tfdeploy.agent.model.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, Order
+from tfdeploy.agent.model.sync import END, INTERRUPTED, NOTHING, RUN, STOP, WAIT, Order
 from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.record import Record
 
@@ -195,7 +195,7 @@ def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only()
 def test_an_older_copy_of_the_record_ends_no_program_with_the_addresses_that_it_has(port: int, after: str) -> None:
     """As of a controller that takes the record from the bucket: it lacks two attempts, and perhaps other addresses."""
     job = world(ps=1, workers=1, restart=ANY)
-    older = json.dumps(job.job.to_dict())
+    older, former = json.dumps(job.job.to_dict()), job.launchers["worker-0"]
     job.lose("worker-0")
     job.come("worker-0", port=port)
     job.exit("worker-0", 3)
@@ -209,6 +209,7 @@ def test_an_older_copy_of_the_record_ends_no_program_with_the_addresses_that_it_
     assert (begun == after) == (port == 21_000)
     assert LAUNCHER_LOST not in [event.kind for event in job.events]
     assert job.job.tasks["worker-0"].attempt == job.launchers["worker-0"].attempt
+    assert job.take(former.report()).action == END, "the launcher that was replaced after the copy stays fenced"
 
 
 def test_the_start_barrier_has_its_time_after_the_return() -> None:

@@ -59,6 +59,7 @@ def test_workers_are_added_and_removed_and_the_others_continue() -> None:
     assert hosts(made, "worker-3") == ALL_HOSTS
     resize(made, 1)
     assert made.running() == "ps-0/1, worker-0/1"
+    made.restart_controller()
     resize(made, 3)
     assert made.running() == "ps-0/1, worker-0/1, worker-1/2, worker-2/2"
     assert hosts(made, "worker-2") == ALL_HOSTS
@@ -98,14 +99,6 @@ def note_removed(made: World, workers: int) -> None:
     removed = [name for name in made.job.tasks if name.startswith("worker-") and int(name[-1]) >= workers]
     made.note(remove_tasks(made.job, removed))
     made.give(ps=1, workers=workers, **ELASTIC)
-
-
-def test_the_addresses_survive_the_controller() -> None:
-    made = running()
-    made.restart_controller()
-    resize(made, 3)
-    assert made.running() == "ps-0/1, worker-0/1, worker-1/1, worker-2/1"
-    assert hosts(made, "worker-2") == ALL_HOSTS
 
 
 def test_a_worker_that_is_added_before_the_first_start_is_waited_for() -> None:
@@ -239,14 +232,6 @@ def test_another_network_changes_the_addresses_of_workers_that_do_not_exist() ->
     assert made.job.reserved["worker-2"] == "127.0.0.1:4711"
 
 
-def test_chosen_ports_are_those_of_workers_that_do_not_exist() -> None:
-    made = World(ps=1, workers=2, jobs={"worker": {"port": 5000}}, **ELASTIC)
-    made.come("ps-0")
-    for index in range(2):
-        made.come(f"worker-{index}", port=5000 + index)
-    assert hosts(made, "worker-0") == "127.0.0.1:5000,127.0.0.1:5001,127.0.0.1:5002,127.0.0.1:5003"
-
-
 def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end() -> None:
     made = running()
     assert elastic.unused_ports(made.job) == {25_000, 25_001}
@@ -302,29 +287,16 @@ def test_a_run_that_becomes_elastic_restarts_once() -> None:
     assert (events.ADDRESS_CHANGED, "") not in made.happened()
 
 
-def on_chosen_ports(first: int, workers: int = 2) -> World:
-    """A run that trains, whose workers have chosen ports."""
-    made = World(ps=1, workers=workers, jobs={"worker": {"port": first}}, **ELASTIC)
-    made.come("ps-0")
-    for index in range(workers):
-        made.come(f"worker-{index}", port=first + index)
-    return made
-
-
-def test_the_controller_reserves_no_ports_that_the_user_has_chosen() -> None:
-    made = on_chosen_ports(25_000)
-    assert made.running() == "ps-0/1, worker-0/1, worker-1/1"
-    assert elastic.unused_ports(made.job) == set()
-
-
-def test_other_chosen_ports_are_those_of_workers_that_do_not_exist_too() -> None:
-    made = on_chosen_ports(25_000)
-    made.launchers.clear()
-    made.give(ps=1, workers=2, jobs={"worker": {"port": 26_000}}, **ELASTIC)
-    made.come("ps-0")
-    for index in range(2):
-        made.come(f"worker-{index}", port=26_000 + index)
-    assert hosts(made, "worker-0") == "127.0.0.1:26000,127.0.0.1:26001,127.0.0.1:26002,127.0.0.1:26003"
+def test_chosen_ports_are_those_of_workers_that_do_not_exist_and_the_controller_reserves_none_of_them() -> None:
+    made = World(ps=1, workers=2, jobs={"worker": {"port": 25_000}}, **ELASTIC)
+    for first in (25_000, 26_000):
+        made.launchers.clear()
+        made.give(ps=1, workers=2, jobs={"worker": {"port": first}}, **ELASTIC)
+        made.come("ps-0")
+        for index in range(2):
+            made.come(f"worker-{index}", port=first + index)
+        assert hosts(made, "worker-0") == ",".join(f"127.0.0.1:{first + index}" for index in range(4))
+        assert elastic.unused_ports(made.job) == set()
 
 
 def test_a_rolling_restart_does_not_wait_for_a_worker_that_is_lost() -> None:

@@ -1,7 +1,7 @@
 """The form of a task's output: bytes as they were printed, lines that `grep` reads, pieces that one launcher cuts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -94,20 +94,12 @@ def test_what_waits_for_its_newline_becomes_a_part_with_the_time_of_its_first_by
 
 
 @given(CHUNKS)
-def test_every_byte_of_both_pipes_is_kept(chunks: list[Chunk]) -> None:
+def test_every_byte_is_kept_and_lines_are_what_newlines_part_in_each_pipe(chunks: list[Chunk]) -> None:
     with folder() as place:
         log = Log(place)
         write(log, chunks)
         for pipe in PIPES:
             assert log.printed(pipe) == printed(chunks, pipe)
-
-
-@given(CHUNKS)
-def test_lines_are_what_newlines_part_in_each_pipe(chunks: list[Chunk]) -> None:
-    with folder() as place:
-        log = Log(place)
-        write(log, chunks)
-        for pipe in PIPES:
             contents = [line.content for line in all_lines(log) if line.pipe == pipe]
             *whole, rest = printed(chunks, pipe).split(b"\n")
             assert contents == [*whole, *[rest][: len(rest)]]
@@ -325,31 +317,27 @@ def test_a_line_is_shown_as_a_terminal_would(content: bytes, text: str) -> None:
     assert Line(0.0, STDOUT, 1, content).text == text
 
 
-def latest(place: Path, chunks: Sequence[Chunk], **patterns: str) -> dict[str, str]:
-    record, run = Record(place), World(workers=1).job
+@pytest.mark.parametrize(
+    ("chunks", "patterns", "found"),
+    [
+        (
+            [(STDOUT, b"a: 1\na: 2 a: 3\n"), (STDERR, b"a: 4\n"), (STDOUT, b"b\n")],
+            {"a": r"a: (\d)", "c": "c"},
+            {"a": "4"},
+        ),
+        ([(STDOUT, b"a: 1\n")], {"a": r"a: \d", "b": r"(a): (\d)"}, {"a": "a: 1", "b": "a"}),
+        ([(STDOUT, b"a: 1\na: "), (STDOUT, b"2")], {"a": r"a: (\d)"}, {"a": "2"}),
+        ([(STDERR, b"a: 1"), (STDOUT, b"a: 2\n")], {"a": r"a: (\d)"}, {"a": "2"}),
+        ([(STDOUT, b"a:\n1\n")], {"a": r"a:\s(\d)"}, {}),
+    ],
+    ids=["last", "without a group", "unfinished", "later than an unfinished one", "over a newline"],
+)
+def test_the_last_match_wins(
+    tmp_path: Path, chunks: list[Chunk], patterns: dict[str, str], found: dict[str, str]
+) -> None:
+    record, run = Record(tmp_path), World(workers=1).job
     write(record.log(run.spec.id, "worker-0"), chunks)
-    return record.search(run, patterns).metrics
-
-
-def test_the_last_match_wins(tmp_path: Path) -> None:
-    chunks = [(STDOUT, b"acc: 1\nacc: 2 acc: 3\n"), (STDERR, b"acc: 4\n"), (STDOUT, b"nothing\n")]
-    assert latest(tmp_path, chunks, a=r"acc: (\d)", none="absent") == {"a": "4"}
-
-
-def test_without_a_group_the_whole_match_counts(tmp_path: Path) -> None:
-    assert latest(tmp_path, [(STDOUT, b"acc: 1\n")], a=r"acc: \d", b=r"(acc): (\d)") == {"a": "acc: 1", "b": "acc"}
-
-
-def test_an_unfinished_line_counts(tmp_path: Path) -> None:
-    assert latest(tmp_path, [(STDOUT, b"acc: 1\nacc: "), (STDOUT, b"2")], a=r"acc: (\d)") == {"a": "2"}
-
-
-def test_an_unfinished_line_does_not_win_over_a_later_one(tmp_path: Path) -> None:
-    assert latest(tmp_path, [(STDERR, b"acc: 1"), (STDOUT, b"acc: 2\n")], a=r"acc: (\d)") == {"a": "2"}
-
-
-def test_a_match_goes_over_no_newline(tmp_path: Path) -> None:
-    assert latest(tmp_path, [(STDOUT, b"acc:\n1\n")], a=r"acc:\s(\d)") == {}
+    assert record.search(run, patterns).metrics == found
 
 
 @given(CHUNKS, st.integers(1, 5))

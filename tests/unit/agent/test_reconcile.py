@@ -118,13 +118,6 @@ def test_after_the_success_the_others_are_stopped_and_all_launchers_end() -> Non
     ]
 
 
-def test_after_the_user_stops_the_job_all_are_stopped_by_request() -> None:
-    job = world(ps=1, workers=1)
-    job.stop()
-    assert job.states() == "ps-0 stopped (by request), worker-0 stopped (by request)"
-    assert job.launchers == {}
-
-
 @pytest.mark.parametrize(
     ("end", "state", "reason"),
     [
@@ -226,25 +219,16 @@ def test_a_worker_that_does_not_run_at_the_success_is_not_started_again(state: s
 
 
 @pytest.mark.parametrize(("auxiliary", "time_limit"), [(True, 0.0), (False, 0.0), (False, 60.0)])
-def test_after_a_success_a_stop_ends_the_other_workers_at_once_and_the_success_stands(
+def test_after_a_success_a_stop_ends_the_other_workers_over_a_restart_and_an_update_and_the_success_stands(
     auxiliary: bool, time_limit: float
 ) -> None:
     job = world(ps=1, workers=2, worker_timeout="1h")
     job.exit("worker-0")
-    job.stop(auxiliary, time_limit)
-    job.restart_controller()
-    job.settle()
-    assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded, worker-1 stopped (run finished)"
-    assert job.verdict() == "succeeded: worker-0 succeeded"
-
-
-def test_a_stop_after_a_success_holds_over_a_restart_of_the_controller_and_an_update() -> None:
-    job = world(ps=1, workers=2, worker_timeout="1h")
-    job.exit("worker-0")
-    reconcile.stop_run(job.job, job.now, auxiliary=False)
+    reconcile.stop_run(job.job, job.now, auxiliary, time_limit)
     job.restart_controller()
     job.give(ps=1, workers=2, worker_timeout="1h")
-    assert job.running() == ""
+    assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded, worker-1 stopped (run finished)"
+    assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
 def test_servers_have_no_time_after_the_success_of_their_client() -> None:
@@ -273,20 +257,17 @@ def test_a_restart_waits_for_its_time_and_then_runs() -> None:
     assert job.running() == "worker-0/2"
 
 
-def test_the_pause_doubles_up_to_five_minutes() -> None:
-    job = world(workers=1, restart={**ANY, "maximum": 12, "backoff": "2s"})
+@pytest.mark.parametrize(
+    ("backoff", "expected"), [("2s", [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]), ("10m", [600, 600])]
+)
+def test_the_pause_doubles_up_to_five_minutes_or_to_what_was_asked_for(backoff: str, expected: list[int]) -> None:
+    job = world(workers=1, restart={**ANY, "maximum": 12, "backoff": backoff})
     pauses = []
-    for _ in range(10):
+    for _ in expected:
         job.exit("worker-0", 3)
         pauses.append(job.job.tasks["worker-0"].not_before - job.now)
         job.wait(pauses[-1])
-    assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
-
-
-def test_a_pause_longer_than_five_minutes_stays_as_it_was_asked_for() -> None:
-    job = world(workers=1, restart={**ANY, "backoff": "10m"})
-    job.exit("worker-0", 3)
-    assert job.states() == "worker-0 restarting (in 600 s (1 of 3) after exit 3)"
+    assert pauses == expected
 
 
 def test_restarts_without_end_do_not_overflow() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.control.reconcile import remove_tasks
@@ -17,27 +19,19 @@ def books(job: World) -> dict[str, list[str]]:
     return {name: [entry.hostname for entry in it.address_book] for name, it in job.launchers.items() if it.running}
 
 
-def test_an_interrupted_task_is_no_success_and_starts_again() -> None:
+@pytest.mark.parametrize("notice", ["", "spot instance is taken away"])
+def test_an_interrupted_task_is_no_success_and_starts_again(notice: str) -> None:
     job = world(workers=2)
-    job.launchers["worker-0"].end_child(0, job.now, cause="interrupted")
-    job.sync("worker-0")
-    assert job.happened() == [(events.TASK_INTERRUPTED, "worker-0")]
-    assert job.states() == f"worker-0 interrupted ({EXTERNAL_SIGNAL}), worker-1 running"
-    job.come("worker-0")
-    assert job.running() == "worker-0/2, worker-1/1"
-
-
-def test_a_machine_that_goes_says_why() -> None:
-    job = world(workers=1)
     launcher = job.launchers["worker-0"]
     launcher.end_child(0, job.now, cause="interrupted")
     assert launcher.exit is not None
-    launcher.exit = replace(launcher.exit, notice="spot instance is taken away")
+    launcher.exit = replace(launcher.exit, notice=notice)
     job.sync("worker-0")
-    assert [(event.kind, event.reason) for event in job.events] == [
-        (events.TASK_INTERRUPTED, "spot instance is taken away")
-    ]
-    assert job.states() == "worker-0 interrupted (spot instance is taken away)"
+    reason = notice or EXTERNAL_SIGNAL
+    assert [(it.kind, it.task, it.reason) for it in job.events] == [(events.TASK_INTERRUPTED, "worker-0", reason)]
+    assert job.states() == f"worker-0 interrupted ({reason}), worker-1 running"
+    job.come("worker-0")
+    assert job.running() == "worker-0/2, worker-1/1"
 
 
 def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no_restarts() -> None:
@@ -52,14 +46,6 @@ def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no
         (events.TASK_STARTED, "worker-0", 2),
     ]
     assert job.running() == "ps-0/1, worker-0/2"
-
-
-def test_a_launcher_lost_before_the_start_is_waited_for_again() -> None:
-    job = World(ps=1, workers=1)
-    job.come("ps-0")
-    job.lose("ps-0")
-    job.come("ps-0", "worker-0")
-    assert job.running() == "ps-0/1, worker-0/1"
 
 
 def test_a_task_that_comes_back_elsewhere_has_all_tasks_start_again() -> None:
@@ -123,24 +109,6 @@ def test_a_killed_controller_goes_on_where_it_was() -> None:
     job.exit("worker-0")
     job.restart_controller()
     assert job.verdict() == "succeeded: worker-0 succeeded"
-
-
-def test_a_task_that_ended_while_the_controller_was_away_is_noted() -> None:
-    job = world(workers=1)
-    job.launchers["worker-0"].end_child(0, job.now)
-    job.restart_controller()
-    job.settle()
-    assert job.verdict() == "succeeded: worker-0 succeeded"
-
-
-def test_growing_starts_all_again_with_the_new_book_once_the_new_ones_have_come() -> None:
-    job = world(ps=1, workers=1)
-    job.give(ps=1, workers=2)
-    assert job.running() == ""
-    assert job.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
-    job.come("worker-1")
-    assert job.running() == "ps-0/2, worker-0/2, worker-1/1"
-    assert set(map(tuple, books(job).values())) == {("ps-0", "worker-0", "worker-1")}
 
 
 def test_a_run_that_has_trained_waits_for_new_ones_as_long_as_it_takes() -> None:
@@ -294,23 +262,6 @@ def test_a_task_taken_away_leaves_the_others_with_right_addresses() -> None:
     assert job.running() == "", "nobody starts with an address that may be an old one"
     job.come("worker-2")
     assert job.launchers["worker-1"].address_book[1] == TaskAddress("worker-1", "worker", 1, "127.0.0.1:21001")
-
-
-def test_a_record_that_was_restored_from_an_older_copy_ends_no_program() -> None:
-    job = world(ps=1, workers=2, restart={"on": ["any"], "maximum": 3, "backoff": "1s"})
-    older, former = RunState.from_dict(job.job.to_dict()), job.launchers["worker-1"]
-    job.exit("worker-0", 1)
-    job.wait(2)
-    job.come("worker-1")
-    before = job.running()
-    job.job, job.events = older, []
-    job.settle()
-    assert job.running() == before == "ps-0/1, worker-0/2, worker-1/2"
-    assert events.LAUNCHER_LOST not in {event.kind for event in job.events}
-    assert job.take(former.report()).action == sync.END, "the launcher that was replaced after the copy stays fenced"
-    job.exit("worker-0")
-    assert job.job.result is not None
-    assert job.job.result.state == "succeeded"
 
 
 def test_the_end_of_an_attempt_that_a_restored_record_does_not_know_counts() -> None:

@@ -65,17 +65,14 @@ def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path:
     assert (run.moves, run.spec.restored_run) == (1, SPEC.id), "a machine that is added later is filled, too"
 
 
-@pytest.mark.parametrize("cause", [STOP_REQUESTED, MOVED])
-def test_a_run_that_was_stopped_or_seemed_to_run_continues(tmp_path: Path, controller: Controller, cause: str) -> None:
-    result = RunResult(STOPPED, cause, 2.0) if cause == STOP_REQUESTED else None
-    given(controller, recorded(tmp_path / "there", run_state(result)))
-    assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
-
-
-@pytest.mark.parametrize("state", [SUCCEEDED, FAILED])
-def test_a_run_that_has_ended_stays_so(tmp_path: Path, controller: Controller, state: str) -> None:
-    given(controller, recorded(tmp_path / "there", run_state(RunResult(state, "task_failed", 2.0))))
-    assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
+@pytest.mark.parametrize("state", ["", STOPPED, SUCCEEDED, FAILED])
+def test_a_run_that_was_stopped_or_seemed_to_run_continues_and_one_that_has_ended_stays_so(
+    tmp_path: Path, controller: Controller, state: str
+) -> None:
+    cause = STOP_REQUESTED if state == STOPPED else "task_failed"
+    given(controller, recorded(tmp_path / "there", run_state(RunResult(state, cause, 2.0) if state else None)))
+    accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
+    assert accepted["decided"] == (state in (SUCCEEDED, FAILED))
 
 
 @pytest.mark.parametrize(

@@ -157,16 +157,6 @@ def test_a_clock_that_was_set_back_while_no_controller_ran_does_not_stand_for_th
     assert job.verdict().startswith("succeeded")
 
 
-def test_a_finished_run_stays_finished_whatever_until_is_then() -> None:
-    job = world({"accuracy": ">= 0.95"})
-    job.measure(accuracy=GOOD)
-    before = job.job.result
-    job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.99"})
-    job.come()
-    assert job.job.result == before
-    assert job.running() == ""
-
-
 def test_a_changed_condition_of_a_run_counts_at_once() -> None:
     job = world({"accuracy": ">= 0.99"})
     job.measure(accuracy=GOOD)
@@ -307,29 +297,6 @@ def test_another_condition_has_its_own_event(tmp_path: Path) -> None:
     target.submit_run(plan(workers=1, metrics=METRICS, until={"accuracy": ">= 0.9"}).run)
     decide(target, launchers)
     assert len(problems(record)) == 2
-
-
-def test_the_value_is_that_of_the_output_metrics(tmp_path: Path) -> None:
-    """worker-0 decides: what another task has logged counts only until worker-0 logs the metric itself."""
-    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"}, workers=2)
-    log(record, "worker-0", "accuracy: 0.5\n")
-    log(record, "worker-1", "accuracy: 0.99\n")
-    decide(target, launchers)
-    assert result_of(record) is None
-
-
-def test_a_value_of_another_attempt_in_the_log_does_not_count(tmp_path: Path) -> None:
-    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
-    log(record, "worker-0", "accuracy: 0.99\n", attempt=2)
-    decide(target, launchers)
-    assert result_of(record) is None
-
-
-def test_a_controller_that_was_killed_decides_by_what_was_logged_before(tmp_path: Path) -> None:
-    _, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
-    log(record, "worker-0", "accuracy: 0.96\n")
-    decide(Controller(Record(tmp_path)), launchers)
-    assert result_of(Record(tmp_path)) is not None
 
 
 PIECES = st.lists(st.sampled_from([b" loss: 5\n", b" loss: 50\n", b" loss: 5", b"0", b"\n", b" step 7\n"]), max_size=8)
