@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3433,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2859,
+    "tfdeploy/backends/kubernetes": 2867,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6258,
-    "tests": 71905,
+    "tests": 71908,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47628, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47636, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -11,7 +11,7 @@ from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..rolling_update import StartFailure, TaskHistory
 from ..task_access import require_task
-from .api import CONFLICT, FORBIDDEN, MERGE, NOT_FOUND, ApiError, ApiServer
+from .api import CONFLICT, FORBIDDEN, INVALID, MERGE, NOT_FOUND, ApiError, ApiServer
 from .drift import ObjectName, mounted_parts, owner_part, repair, shared_parts
 from .labels import HASH_LABEL, ID_LABEL, hostname_of, object_name, selector
 from .states import CREATING, PULLED_NOW, engine_task, in_order, job_problem, with_event
@@ -91,7 +91,7 @@ class ClusterObjects:
 
     def apply(self, item: Mapping[str, Any]) -> None:
         """Create an object, or make the existing one like it. A Job or StatefulSet with another definition is deleted, and created
-        again when its pod is gone: the template of a Job cannot be changed."""
+        again when its pod is gone: the template of a Job cannot be changed. Another object is so if the server refuses the change."""
         if self.create(item):
             return
         kind, meta = item["kind"], item["metadata"]
@@ -101,7 +101,15 @@ class ClusterObjects:
             self._replace(item)
         else:
             change = {} if has_pod else repair(existing or {}, item)
-            self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
+            try:
+                self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
+            except ApiError as error:
+                if has_pod or error.status != INVALID:
+                    raise
+                # The server changes no address of a Service. It accepts the definition: `create` was refused for the name alone.
+                self.delete(kind, meta["name"])
+                problem = f"the {kind} {meta['name']} was not removed"
+                wait_for(lambda: self.create(item) or self.is_as_defined(item), problem, _REMOVE_SECONDS)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
         """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.

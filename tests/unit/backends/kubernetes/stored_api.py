@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.clusters import cluster_ref
-from tfdeploy.backends.kubernetes.api import CONFLICT, FORBIDDEN, NOT_FOUND, ApiServer
+from tfdeploy.backends.kubernetes.api import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiServer
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
 
 HOME = "training@https://kube.example.com"
@@ -53,6 +53,8 @@ class StoredApi:
         elif method == "DELETE":
             return 200, self.objects.pop(path)
         if method == "PATCH":
+            if "clusterIP" in body.get("spec", ()):
+                return INVALID, {"message": "spec.clusterIPs[0]: Invalid value: may not change once set"}
             self.objects[path] = merged(self.objects[path], body)
         return 200, self.objects[path]
 

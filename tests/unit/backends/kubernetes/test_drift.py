@@ -132,6 +132,7 @@ FAILED = [
     ("spoilt", "how", "of"),
     [
         (f"Service {OWN}", change("spec", "selector", "app", value="other"), "objects"),
+        (f"Service {OWN}", change("spec", "clusterIP", value="10.0.0.1"), "objects"),
         (f"Service {OWN}", change("spec", "ports", value=[{"name": "tensorflow", "port": 1}]), "objects"),
         (f"NetworkPolicy {OWN}", change("spec", "ingress", value=[]), "objects"),
         (f"Secret {OWN}-token", change("data", "token", value="b3RoZXI="), "objects"),
