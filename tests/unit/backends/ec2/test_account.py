@@ -249,17 +249,6 @@ def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest
     assert json.loads((ssh.folder(CLUSTER) / "aws.json").read_text())["account"] == ACCOUNT
 
 
-def test_ssm_goes_by_the_profile() -> None:
-    asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
-    configure(region=REGION, profile="assumed")
-    account.connect(asked, None)
-    ssh.write(CLUSTER, ssh.SshHosts("m", "me", {"m": ssh.Host("i-1", "i-1", "ssh-ed25519 AAAA")}))
-    assert (
-        "aws ssm start-session --target i-1 --region eu-west-1 --profile assumed "
-        in ssh.config_file(CLUSTER).read_text()
-    )
-
-
 def test_a_profile_with_a_space_is_one_argument_of_the_command() -> None:
     configure(region=REGION, profile="my ml 100%")
     settings.use_stack()

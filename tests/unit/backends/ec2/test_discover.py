@@ -48,9 +48,3 @@ def test_what_carries_our_tags_is_told_by_cluster() -> None:
     assert found.per_hour == pytest.approx(round(month * 10 / 720, 4))
     assert found.since > 0
     assert discover.discover_clusters(found.cluster["home"]) == [found]
-
-
-def test_the_record_of_a_destroyed_cluster_is_no_leftover() -> None:
-    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "life")
-    (found,) = discover.discover_clusters()
-    assert found.has == {"volume": 1, "group": 1, "role": 1}

@@ -1,11 +1,8 @@
 """The script that a machine begins with: its text, its size, and what bash and Docker make of it."""
 
-import json
-import re
 import shlex
 import subprocess
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,9 +10,7 @@ from tests.unit.cases import changed_lines, check_golden
 from tfdeploy.backends import zipapp
 from tfdeploy.backends.ec2.machine.user_data import (
     FAILED,
-    GENERATION_LABEL,
     HOST_KEY,
-    READY,
     SHARED,
     Boot,
     device,
@@ -62,13 +57,6 @@ ALL = [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
 def script(boot: Boot, watchdog: bytes = WATCHDOG) -> str:
     """The script, with a program that changes no golden text."""
     return user_data(boot, watchdog)
-
-
-def daemon(text: str) -> dict[str, Any]:
-    """What the script writes for Docker."""
-    text = text.partition("/etc/docker/daemon.json <<'END'\n")[2].partition("\nEND\n")[0]
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def test_the_script_reads_as_kept() -> None:
@@ -133,25 +121,6 @@ def test_a_volume_of_the_users_is_never_formatted(volume: str, found: int, does:
     assert (done.stdout, done.returncode) == (does, code)
 
 
-@pytest.mark.parametrize("boot", ALL, ids=str)
-def test_no_placeholder_is_left(boot: Boot) -> None:
-    assert re.findall(r"\{[a-z_]*\}", script(boot)) == []
-    assert "{{" not in script(boot)
-
-
-@pytest.mark.parametrize("boot", ALL, ids=str)
-def test_nothing_of_a_secret_is_in_it(boot: Boot) -> None:
-    text = script(boot).replace("PasswordAuthentication no\n", "").lower()
-    assert [word for word in ("secret", "token", "password", "private") if word in text] == []
-
-
-@pytest.mark.parametrize("boot", ALL, ids=str)
-def test_docker_is_told_its_label_and_its_addresses(boot: Boot) -> None:
-    found = daemon(script(boot))
-    assert found["labels"] == [f"{GENERATION_LABEL}={boot.generation}"]
-    assert found["default-address-pools"] == [{"base": boot.bridges, "size": 24}]
-
-
 def between(text: str, begin: str, end: str) -> str:
     return text.partition(begin)[2].partition(end)[0]
 
@@ -164,34 +133,6 @@ def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
     program = between(text, f"{command} >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
     unpacked = subprocess.run(["bash", "-c", f"{command}\n{program}\nEND\n"], capture_output=True, check=True).stdout
     assert unpacked == WATCHDOG
-
-
-def test_the_watchdog_is_told_what_it_must_know() -> None:
-    told = json.loads(between(script(CARED_FOR), "/etc/tfdeploy/watchdog.json <<'END'\n", "\nEND\n"))
-    assert told == CARED_FOR.watchdog
-
-
-def test_a_machine_ends_whatever_fails_after_the_first_line() -> None:
-    begin = script(PLAIN).splitlines()[:2]
-    assert begin == ["#!/bin/bash", "shutdown -P +30"]
-
-
-def test_mount_efs_need_not_ask_the_metadata_for_the_region() -> None:
-    assert "tls,region=us-west-2 0 0" in script(SHARING)
-
-
-def test_docker_offers_gpus_where_there_are_some() -> None:
-    found = daemon(script(WITH_GPUS))
-    assert found["node-generic-resources"] == ["gpu=4"]
-    assert found["default-runtime"] == "nvidia"
-    assert not {"default-runtime", "runtimes", "node-generic-resources"} & daemon(script(PLAIN)).keys()
-
-
-def test_the_console_gets_the_host_key_first_and_ready_last() -> None:
-    lines = script(SHARING).splitlines()
-    order = [next(n for n, line in enumerate(lines) if word in line) for word in (FAILED, HOST_KEY, SHARED, READY)]
-    assert order == sorted(order)
-    assert READY in lines[-1]
 
 
 def test_the_host_key_is_shown_as_the_console_is_read() -> None:

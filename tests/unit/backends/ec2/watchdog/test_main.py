@@ -30,15 +30,6 @@ def test_a_machine_whose_tasks_have_ended_ends_after_its_idle_time(machine: Mach
     assert machine.notice == ""
 
 
-def test_a_task_in_between_begins_the_time_anew(machine: Machine) -> None:
-    care = machine.watchdog()
-    for _ in range(3):
-        machine.engine.seen = TWO_HERE
-        assert not machine.after(5, care)
-        machine.engine.seen = QUIET
-        assert not machine.after(95, care)
-
-
 def test_a_task_that_comes_and_goes_between_two_looks_has_come(machine: Machine) -> None:
     care = machine.watchdog()
     machine.engine.seen = QUIET._replace(last=machine.now)
@@ -59,16 +50,6 @@ def test_a_task_elsewhere_keeps_the_manager(machine: Machine) -> None:
     care = machine.watchdog()
     machine.engine.seen = EngineState(0, 1, True, 1)
     assert not machine.after(500, care)
-
-
-def test_an_engine_that_is_silent_is_not_known_to_be_idle(machine: Machine) -> None:
-    care = machine.watchdog()
-    machine.engine.seen = TWO_HERE
-    machine.after(5, care)
-    machine.engine.seen = None
-    assert not machine.after(900, care)
-    assert machine.after(300, care)
-    assert "lifetime" in machine.console
 
 
 def test_an_engine_that_stays_silent_is_idle_in_the_end(machine: Machine) -> None:
@@ -130,13 +111,6 @@ def test_a_lifetime_is_counted_from_the_first_boot_and_tasks_are_told(machine: M
     machine.engine.seen = QUIET
     assert machine.after(5, care)
     assert machine.now == machine.start + 1005
-
-
-def test_a_task_that_does_not_stop_is_not_waited_for(machine: Machine) -> None:
-    machine.engine.seen = TWO_HERE
-    care = machine.watchdog()
-    assert not machine.after(1100, care)
-    assert machine.after(30, care)
 
 
 def test_a_watchdog_that_comes_late_gives_tasks_their_time(machine: Machine) -> None:

@@ -47,16 +47,6 @@ def test_the_manager_brings_the_record_before_it_ends(machine: Machine, uploads:
     assert uploads.lists == [machine.start + 5, machine.start + 105]
 
 
-def test_an_idle_manager_stays_as_long_as_the_record_is_not_safe(machine: Machine, uploads: Uploads) -> None:
-    care = idle_manager(machine)
-    happen(machine)
-    uploads.works = False
-    assert not machine.after(2000, care)
-    uploads.works = True
-    assert machine.after(15, care)
-    assert len(uploads.lists) == 2
-
-
 def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads: Uploads) -> None:
     uploads.works = False
     machine.engine.seen = MANAGER._replace(tasks=1)
@@ -64,45 +54,6 @@ def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads
     assert not machine.after(995, care)
     machine.engine.seen = MANAGER
     assert not machine.after(120, care)
-    assert machine.after(15, care)
-
-
-def test_the_console_has_why_a_manager_ends_without_its_record(machine: Machine, uploads: Uploads) -> None:
-    care = idle_manager(machine)
-    happen(machine)
-    uploads.works = False
-    assert machine.after(5000, care)
-    lines = machine.console.splitlines()
-    assert "its record cannot be uploaded" in lines[0]
-    assert lines[-1].startswith("tfdeploy: ends: max_lifetime of 5000 s is over; its record cannot be uploaded (")
-
-
-def test_the_controller_learns_why_the_record_cannot_be_uploaded(machine: Machine, uploads: Uploads) -> None:
-    care = idle_manager(machine)
-    happen(machine)
-    uploads.works = False
-    assert not machine.after(60, care)
-    assert Record(machine.folder / "record").upload_problem() == "S3 is away"
-    uploads.works = True
-    assert machine.after(60, care)
-    assert Record(machine.folder / "record").upload_problem() == ""
-
-
-def test_an_idle_manager_ends_after_six_hours_without_its_record(machine: Machine, uploads: Uploads) -> None:
-    care = machine.watchdog(bucket="records", lifetime=72 * 3600)
-    machine.engine.seen = MANAGER._replace(tasks=1)
-    machine.after(5, care)
-    machine.engine.seen, uploads.works = MANAGER, False
-    happen(machine)
-    assert not machine.after(6 * 3600, care)
-    assert machine.after(200, care)
-
-
-def test_a_manager_waits_for_the_other_machines(machine: Machine, uploads: Uploads) -> None:
-    care = idle_manager(machine)
-    machine.engine.seen = MANAGER._replace(others=1)
-    assert not machine.after(200, care)
-    machine.engine.seen = MANAGER
     assert machine.after(15, care)
 
 
@@ -146,22 +97,28 @@ def test_a_manager_without_a_record_or_a_bucket_just_ends(
     assert uploads.lists == []
 
 
-def test_an_engine_that_cannot_tell_of_the_record_keeps_the_manager(machine: Machine, uploads: Uploads) -> None:
+def test_an_idle_manager_stays_while_its_record_is_not_safe_and_says_why(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    happen(machine)
+    uploads.works = False
+    assert not machine.after(2000, care)
+    assert "its record cannot be uploaded" in machine.console.splitlines()[0]
+    assert Record(machine.folder / "record").upload_problem() == "S3 is away"
+    uploads.works = True
+    assert machine.after(60, care)
+    assert Record(machine.folder / "record").upload_problem() == ""
+    assert len(uploads.lists) == 2
+
+
+def test_an_engine_that_cannot_tell_of_the_record_keeps_the_manager_until_it_is_lost(
+    machine: Machine, uploads: Uploads
+) -> None:
     def fail() -> Path | None:
         raise OSError("no answer")
 
     machine.engine.record = fail  # type: ignore[method-assign]
-    assert not machine.after(500, idle_manager(machine))
-
-
-def test_a_manager_whose_engine_is_dead_before_it_told_of_a_record_ends(machine: Machine, uploads: Uploads) -> None:
-    def fail() -> Path | None:
-        raise OSError("no answer")
-
-    machine.engine.record = fail  # type: ignore[method-assign]
-    care = machine.watchdog(bucket="records", lifetime=0)
-    machine.engine.seen = MANAGER._replace(tasks=1)
-    machine.after(5, care)
+    care = idle_manager(machine)
+    assert not machine.after(500, care)
     machine.engine.seen = None
-    assert not machine.after(1_890, care)
-    assert machine.after(30, care)
+    assert not machine.after(1_790, care)
+    assert machine.after(130, care)
