@@ -102,6 +102,13 @@ def snapshots(entry: Entry, pause: Callable[[], object]) -> Iterator[Snapshot]:
         yield snapshot
 
 
+def records(snapshot: Snapshot) -> list[Record]:
+    """The records of a cluster and of earlier ones of its stack that this version can read, the newest first."""
+    current = snapshot.observed.record_folder
+    folders = [*([Path(current)] if current else []), *registry.stored_records(snapshot.entry)]
+    return [record for record in map(Record, dict.fromkeys(folders)) if record.is_readable()]
+
+
 def _may_be_updating(entry: Entry) -> bool:
     locked = is_locked(entry.cluster["project"], entry.cluster["stack"], entry.login or registry.login())
     return time.time() - entry.begun < _LONGEST_START if locked is None else locked

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ... import registry
 from ...agent.model.run_state import RunState
 from ...agent.record.record import Record
 from ...agent.record.terminal_text import plain
@@ -21,7 +20,7 @@ from ...units import DURATION_FORM, seconds
 from ..cluster_selection import ClusterQuery, select_cluster
 from ..output import Writer, line_writer, print_message, sleep_while_read
 from ..parser import Parser, whole_number
-from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
+from ..snapshot import Follower, LogLine, read_lines, records, refuse_endless_wait, take_snapshot
 
 _POLL_SECONDS = 0.5
 
@@ -123,17 +122,15 @@ def find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str,
         NotFound: there is no such run, or no such task.
     """
     snapshot = take_snapshot(entry)
-    record = Record(Path(snapshot.observed.record_folder))
-    if snapshot.run_state is None and not run:
-        return record, "", [task["hostname"] for task in snapshot.report.tasks]
     run_id = run or (snapshot.run_state.spec.id if snapshot.run_state else "")
-    stored = map(Record, registry.stored_records(entry))
-    records = [record, *(other for other in stored if other.is_readable())]
-    for candidate in records:
-        run_state = candidate.load(run_id)
+    if not run_id:
+        return Record(Path()), "", [task["hostname"] for task in snapshot.report.tasks]
+    stored = records(snapshot)
+    for record in stored:
+        run_state = record.load(run_id)
         if run_state is not None:
-            return candidate, run_id, select_tasks(entry.title, names, _containers(candidate, run_state))
-    run_ids = ", ".join(dict.fromkeys(name for candidate in records for name in candidate.runs())) or "none"
+            return record, run_id, select_tasks(entry.title, names, _containers(record, run_state))
+    run_ids = ", ".join(dict.fromkeys(name for record in stored for name in record.runs())) or "none"
     raise NotFound(f"{entry.title} has no run {run_id!r}. Its runs are: {run_ids}.")
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,52 +66,34 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
     from rich.console import Console
 
     screen = Console(highlight=False)
-    had_ended = _redraw(entries, screen) if screen.is_terminal else _print_changes(entries)
-    if had_ended:
+    printed, is_first = "", True
+    with _live(screen) as (update, wait):
+        while True:
+            snapshots = [take_snapshot(registry.latest(entry)) for entry in entries]
+            lines = _lines(snapshots)
+            if update:
+                update(_crop(lines, screen.size.height))
+            else:
+                printed = _print_change(snapshots, printed)
+            ended = all(snapshot.is_finished for snapshot in snapshots)
+            if ended or wait(_POLL_SECONDS):
+                break
+            is_first = False
+    if not screen.is_terminal:
+        lines = [line for snapshot in snapshots for line in progress_lines(snapshot)]
+    if lines:
+        print_styled("\n".join(lines).rstrip())
+    if ended and is_first:
         print_message("This is the last state: the training has ended, so there is nothing to watch.")
 
 
-def _observe(entries: Sequence[Entry]) -> list[Snapshot]:
-    return [take_snapshot(registry.latest(entry)) for entry in entries]
-
-
-def _redraw(entries: Sequence[Entry], screen: "Console") -> bool:
-    """Whether all had ended before the first observation."""
-    from rich.live import Live
-    from rich.text import Text
-
-    is_first = True
-    with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
-        while True:
-            snapshots = _observe(entries)
-            lines = _lines(snapshots)
-            live.update(_crop(lines, screen.size.height), refresh=True)
-            ended = all(snapshot.is_finished for snapshot in snapshots)
-            if ended or quit_pressed(_POLL_SECONDS):
-                break
-            is_first = False
-        live.update(Text(""), refresh=True)
-    print_styled("\n".join(lines).rstrip())
-    return ended and is_first
-
-
-def _print_changes(entries: Sequence[Entry]) -> bool:
-    """Whether all had ended before the first observation."""
-    printed, is_first = "", True
-    while True:
-        snapshots = _observe(entries)
-        reports = [snapshot.report for snapshot in snapshots]
-        states = str([[task["status"] for task in report.tasks] + [report.state] for report in reports])
-        if states != printed:
-            print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
-            printed = states
-        if all(snapshot.is_finished for snapshot in snapshots):
-            for snapshot in snapshots:
-                for line in progress_lines(snapshot):
-                    print_result(line)
-            return is_first
-        is_first = False
-        sleep_while_read(_POLL_SECONDS)
+def _print_change(snapshots: Sequence[Snapshot], printed: str) -> str:
+    """Print the clusters if their states are not those that were printed; returns their states."""
+    reports = [snapshot.report for snapshot in snapshots]
+    states = str([[task["status"] for task in report.tasks] + [report.state] for report in reports])
+    if states != printed:
+        print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
+    return states
 
 
 def _lines(snapshots: Sequence[Snapshot]) -> list[str]:
@@ -134,23 +117,36 @@ def _crop(lines: Sequence[str], height: int) -> "Text":
     return text
 
 
+_Update = Callable[["Text"], None]
+_Wait = Callable[[float], bool | None]
+
+
 @contextmanager
-def _quit_key() -> Iterator[Callable[[float], bool]]:
-    """A function that waits for so many seconds, and returns whether the quit key was pressed meanwhile, if stdin is a terminal."""
+def _live(screen: "Console") -> Iterator[tuple[_Update | None, _Wait]]:
+    """A function that redraws the screen, None if it is no terminal; and one that waits for so many seconds, and returns whether the
+    quit key was pressed meanwhile, if stdin is a terminal."""
+    if not screen.is_terminal:
+        yield None, sleep_while_read
+        return
+    import termios  # most calls wait for no key
+    import tty
+
+    from rich.live import Live
+    from rich.text import Text
+
     keys = [sys.stdin] if sys.stdin.isatty() else []
 
     def wait(seconds: float) -> bool:
         ready, _, _ = select.select(keys, [], [], seconds)
         return bool(ready) and os.read(sys.stdin.fileno(), 1) in _QUIT_KEYS
 
-    import termios  # most calls wait for no key
-    import tty
-
     attributes = termios.tcgetattr(sys.stdin) if keys else None
     try:
         if keys:
             tty.setcbreak(sys.stdin)
-        yield wait
+        with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+            yield partial(live.update, refresh=True), wait
+            live.update(Text(""), refresh=True)
     finally:
         if attributes is not None:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)

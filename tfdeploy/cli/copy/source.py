@@ -5,16 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ... import registry
 from ...agent.launch.archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, Begin
-from ...agent.record.record import Record
 from ...agent.record.terminal_text import shown_text
 from ...backends.backend import access
 from ...backends.connection import Connection, LocalFiles
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ..cluster_selection import ClusterQuery, find_run_id, select_cluster, select_existing_cluster
-from ..snapshot import take_snapshot
+from ..snapshot import records, take_snapshot
 from .transfer import ArrivingFiles
 
 RUN = "run"
@@ -145,22 +143,15 @@ def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:
     Raises:
         NotFound: no run has artifacts with this name; with those that have.
     """
-    records = _records(entry)
+    stored_records = records(take_snapshot(entry, events=0))
     folders: dict[str, Path] = {}
-    for record in records:
+    for record in stored_records:
         for run_id in record.runs():
             folder = record.artifacts_folder(run_id)
             if folder.is_dir() and any(folder.iterdir()):
                 folders.setdefault(run_id, folder)
     stored = f"Runs with artifacts: {', '.join(folders) or 'none'}."
-    found = find_run_id(entry.title, name, (run_id for record in records for run_id in record.runs()), stored)
+    found = find_run_id(entry.title, name, (run_id for record in stored_records for run_id in record.runs()), stored)
     if found not in folders:
         raise NotFound(f"no artifacts are stored of run {found} of {entry.title}. {stored}")
     return found, folders[found]
-
-
-def _records(entry: Entry) -> list[Record]:
-    """The records of a cluster and of earlier ones of its stack, the newest first."""
-    current = "" if entry.ended else take_snapshot(entry, events=0).observed.record_folder
-    folders = [*([Path(current)] if current else []), *registry.stored_records(entry)]
-    return [record for record in map(Record, folders) if record.is_readable()]
