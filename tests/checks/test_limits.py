@@ -20,8 +20,8 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2867,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
-    "tfdeploy/cli": 6258,
-    "tests": 71763,
+    "tfdeploy/cli": 6249,
+    "tests": 71640,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47602, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47593, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

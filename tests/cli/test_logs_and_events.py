@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
-from tests.clusters import cluster_ref
+from tests.cli.calling import open_gate, tfdeploy
 from tests.integration.conftest import Project
 from tests.unit.test_loading import SLOW
 from tests.verbs import Terminal
@@ -78,11 +77,6 @@ def test_ctrl_c_ends_following_quietly(training: Project) -> None:
     following.stdout.readline()
     following.send_signal(signal.SIGINT)
     assert (following.communicate(timeout=PATIENCE)[1], following.returncode) == ("", 130)
-
-
-def test_explain_says_that_all_is_well(training: Project) -> None:
-    fine = tfdeploy(training, "explain")
-    assert (fine.code, fine.out) == (0, "All 3 tasks are running.\n")
 
 
 def test_watch_draws_progress_until_the_job_is_over(training: Project) -> None:
@@ -208,6 +202,7 @@ def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> Non
     project.write(ONE.replace("workers=1", "ps=1, workers=1"), FAILS_AS_PS)
     project.up()
     until(lambda: tfdeploy(project, "wait", "--timeout", "0s").code == 1, "the job has failed")
+    assert "project/test/test: failed: ps-0 failed (exit 1)" in tfdeploy(project, "wait").err
     explained = tfdeploy(project, "explain")
     assert explained.code == 1
     assert "The run failed: ps-0 failed (exit 1)." in explained.out
@@ -217,44 +212,3 @@ def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> Non
     findings = tfdeploy(project, "explain", "ps-0", "--json").data
     assert [one["about"] for one in findings] == ["", "ps-0"]
     assert tfdeploy(project, "explain", "worker-7").code == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("tfdeploy logs wor", ["worker-0", "worker-1"]),
-        ("tfdeploy logs worker-0 worker-", ["worker-1"]),
-        ("tfdeploy explain p", ["ps-0"]),
-        ("tfdeploy port-forward p", ["ps-0"]),
-        ("tfdeploy status --cluster t", ["test"]),
-        ("tfdeploy status --stack t", ["test"]),
-        ("tfdeploy ev", ["events"]),
-    ],
-)
-def test_the_shell_completes_names(completing: Project, words: str, found: list[str]) -> None:
-    _, *before, begin = words.split()
-    told = tfdeploy(completing, *before, _TFDEPLOY_COMPLETE=begin)
-    assert told.out.split() == found
-
-
-@pytest.fixture(scope="module")
-def completing(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose cluster stands in the registry, and nowhere else."""
-    project = Project(tmp_path_factory.mktemp("completing"))
-    project.write(ARGUMENTS, TRAIN)
-    project.init()
-    entry = {
-        "cluster": cluster_ref("local", "/nowhere", "project", "test", "test"),
-        "folder": str(project.program),
-        "expected": {
-            "tasks": [
-                {"hostname": name, "job": name[:-2], "index": int(name[-1])}
-                for name in ("ps-0", "worker-0", "worker-1")
-            ],
-            "machines": [],
-        },
-    }
-    path = project.folder / "state/tfdeploy/registry/project.test.test.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(entry))
-    return project

@@ -52,13 +52,6 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
     assert tfdeploy(project, "show", "--json").data[0]["metrics"] == {"accuracy": 0.5}
 
 
-def test_a_failed_job_is_told_by_the_exit_code(project: Project) -> None:
-    project.write('command=["python", "train.py"], code="code", workers=1, wait="0"', "raise SystemExit(3)")
-    project.up()
-    waited = tfdeploy(project, "wait")
-    assert (waited.code, waited.err) == (1, "project/test/test: failed: worker-0 failed (exit 3)\n")
-
-
 def test_where_there_is_nothing_one_sentence_says_what_would_do(training: Project, tmp_path: Path) -> None:
     elsewhere = tfdeploy(training, "show", folder=tmp_path)
     assert elsewhere.code == 3

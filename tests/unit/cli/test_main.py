@@ -11,21 +11,12 @@ from operator import attrgetter
 import pytest
 
 from tests.unit.cli.calling import invoke
-from tfdeploy.cli.command_table import BY_NAME, EXIT_CODES, GROUPS, VERBS, Verb
+from tfdeploy.cli.command_table import BY_NAME, EXIT_CODES, VERBS, Verb
 from tfdeploy.cli.parser import command_parser
 from tfdeploy.errors import BackendError, UsageError
 from tfdeploy.paths import make_private, state_folder
 
 NO_JSON = ("exec", "import-tfjob")
-QUESTIONS = ("restart", "stop", "ls")
-"""The verbs that ask before they act."""
-
-
-LISTED = [verb.name for verb in VERBS if verb.is_listed]
-
-
-def options(name: str) -> set[str]:
-    return {*command_parser(BY_NAME[name], name)[0].option_names()}
 
 
 @pytest.mark.parametrize(
@@ -51,14 +42,6 @@ def test_the_version_is_the_distributions() -> None:
 @pytest.mark.parametrize("verb", VERBS, ids=attrgetter("name"))
 def test_the_list_of_commands_has_the_first_line_of_each_help(verb: Verb) -> None:
     assert str(command_parser(verb, verb.name)[1].__doc__).splitlines()[0] == verb.summary
-
-
-def test_each_verb_is_in_one_group_of_the_help() -> None:
-    shown = invoke(["--help"]).stdout
-    places = [shown.index(f"\n{group} ") for group in GROUPS]
-    assert places == sorted(places)
-    assert re.findall(r"^(?:\w+)? {2,}(\w\S*)  ", shown, re.MULTILINE) == LISTED
-    assert len(LISTED) <= 18
 
 
 def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> None:
@@ -88,23 +71,12 @@ def test_the_help_of_a_command_is_wrapped_once(width: int, monkeypatch: pytest.M
                 assert len(line) + 1 + len(following.split()[0]) >= width - 2, (name, line, following)
 
 
-@pytest.mark.parametrize("alias", ["ps", "show"])
-def test_status_has_the_names_that_people_type(alias: str) -> None:
-    assert BY_NAME[alias] is BY_NAME["status"]
-    assert alias not in LISTED
-
-
 def test_json_is_where_it_has_a_meaning_and_refused_elsewhere() -> None:
-    assert {verb.name for verb in VERBS if "--json" not in options(verb.name)} == set(NO_JSON)
     for verb in NO_JSON:
         for words in ([verb, "--json", "worker-0", "--", "ls"], ["--json", verb, "worker-0", "--", "ls"]):
             done = invoke(words)
             assert isinstance(done.exception, UsageError)
             assert str(done.exception).startswith(f"--json is not an option of `tfdeploy {verb}`.")
-
-
-def test_who_asks_takes_yes() -> None:
-    assert {verb.name for verb in VERBS if "--yes" in options(verb.name)} == set(QUESTIONS)
 
 
 def test_a_letter_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +88,6 @@ def test_a_letter_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
             meanings.setdefault(letter, set()).add(name)
     assert len(meanings) > 10
     assert {letter: names for letter, names in meanings.items() if len(names) > 1} == {}
-
-
-def test_options_that_would_do_nothing_are_refused() -> None:
-    assert not {"--cwd", "--stack", "--cluster"} & options("options")
-    assert "--cwd" not in options("ls")
-    assert "--cluster" not in options("doctor")
 
 
 @pytest.mark.parametrize("home", ["/proc/nobody", "/dev/null/nobody"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent.record.terminal_text import safe
-from tfdeploy.cli.output import has_colours, prefix
+from tfdeploy.cli.output import has_colours
 from tfdeploy.outputs import MachineRow, TaskRow
 from tfdeploy.report import tables
 from tfdeploy.report.tables import ago, screen_text, status_text, text_table, wide_text
@@ -181,16 +181,8 @@ def test_colours_pass_and_nothing_else(text: str, shown: str) -> None:
     assert safe(text).removesuffix(RESET) == shown.removesuffix(RESET)
 
 
-def test_without_colours_there_are_none() -> None:
-    assert safe(f"{RED}red{RESET}", colours=False) == "red"
-
-
 @given(st.text(st.characters(codec="utf-8")) | st.text("\x1b[]PX^_0123456789;mHJ\x07\\\x9b\x90\x9c?hl"))
 def test_no_text_has_more_than_colours(text: str) -> None:
     rest = re.sub(r"\x1b\[[0-9;:]*m", "", safe(text))
     assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", rest)
     assert "\x1b" not in safe(text, colours=False)
-
-
-def test_lines_begin_with_job_and_index() -> None:
-    assert prefix("worker-0") == "worker-0 | "

@@ -96,15 +96,3 @@ def test_what_others_may_not_read_stays_so(folder: Path) -> None:
     modes = [(folder / name).stat().st_mode & 0o7777 for name in ("private", "program", "closed")]
     assert modes[::2] == [0o600, 0o700]
     assert (modes[1] & 0o100, modes[1] & 0o7000) == (0o100, 0)
-
-
-@pytest.mark.parametrize("name", ["link/a", "file/a", "there/link/a"])
-def test_links_are_not_followed(folder: Path, name: str) -> None:
-    (folder / "there" / "link").symlink_to("..")
-    with pytest.raises(OSError, match=r"."):
-        write_file(folder / name, 0o644, [b"x"])
-    with pytest.raises(OSError, match=r"."):
-        make_folder(folder / name, 0o755)
-    with pytest.raises(NotADirectoryError):
-        make_folder(folder / "link", 0o755)
-    assert {path.name for path in folder.rglob("*")} == {"there", "file", "link"}
