@@ -14,14 +14,14 @@ LIMITS = {
     "tfdeploy/spec": 2175,
     "tfdeploy/plan": 1770,
     "tfdeploy/agent": 11367,
-    "tfdeploy/backends": 3433,
+    "tfdeploy/backends": 3438,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2867,
+    "tfdeploy/backends/kubernetes": 2887,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
-    "tfdeploy/cli": 6249,
-    "tests": 71640,
+    "tfdeploy/cli": 6263,
+    "tests": 71646,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47593, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47632, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

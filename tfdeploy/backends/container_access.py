@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..agent.model.run_state import RunState
 from ..errors import BackendError
 from . import controller_calls
 from .base import ClusterRef, Route
@@ -57,9 +58,13 @@ class ContainerAccess(Generic[Runner]):
         """Replace the container of a task, and with `replace` its own data."""
         raise NotImplementedError
 
+    def known_run(self, cluster: ClusterRef) -> RunState | None:
+        """The current run; from the copy of the record where the controller does not respond."""
+        return self.runner.controller(cluster).last_known_run()
+
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
         """The effects on the task and its data."""
-        run = self.runner.controller(cluster).last_known_run()
+        run = self.known_run(cluster)
         to_restart(run, cluster, hostname)
         self.refuse_restart(cluster, hostname)
         effects = self.effects(cluster, hostname, run.spec.train_dir if run else "", replace)
@@ -87,7 +92,7 @@ class ContainerAccess(Generic[Runner]):
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run a command in the container, with the working directory and the environment of the task's program."""
-        task_of(self.runner.controller(cluster).last_known_run(), cluster, hostname)
+        task_of(self.known_run(cluster), cluster, hostname)
         is_terminal = has_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm"), **terminal_size_env()} if is_terminal else {}
         stream = self.start_command(cluster, hostname, ["exec", TASK_FOLDER, *command], env, is_terminal)
@@ -98,7 +103,7 @@ class ContainerAccess(Generic[Runner]):
 
     def files(self, cluster: ClusterRef, hostname: str, base: str, path: str) -> Connection:
         """From the task's container."""
-        to_copy_from(self.runner.controller(cluster).last_known_run(), cluster, hostname)
+        to_copy_from(self.known_run(cluster), cluster, hostname)
         return self.start_command(cluster, hostname, ["archive", TASK_FOLDER, base, path])
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
@@ -110,7 +115,7 @@ class ContainerAccess(Generic[Runner]):
 
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """Through the controller's container, which reaches all tasks."""
-        host, own_port = address_of(self.runner.controller(cluster).last_known_run(), cluster, hostname)
+        host, own_port = address_of(self.known_run(cluster), cluster, hostname)
         port = port or own_port
         return Route(host, port, self.relay(cluster, host, port))
 

@@ -18,6 +18,7 @@ from ..backends.base import GONE, ObservedMachines, ObservedState
 from ..errors import NotFound
 from ..registry import Entry
 from ..report.expected_state import expected_of
+from ..report.remedies import engine_remedy
 from ..report.report import Report, report
 from ..units import moment
 from .pulumi import is_locked
@@ -85,6 +86,14 @@ def refuse_endless_wait(snapshot: Snapshot) -> None:
         raise NotFound(
             f"nothing of {entry.title} exists on {backend}, and no update is creating it. `pulumi up` creates it."
         )
+
+
+def no_run(snapshot: Snapshot) -> NotFound:
+    """The error of a command that needs a run where none is seen."""
+    title, problems = snapshot.entry.title, "; ".join(snapshot.observed.problems)
+    if problems:
+        return NotFound(f"no run of {title} can be seen: {problems}. {engine_remedy(problems, '')}".rstrip())
+    return NotFound(f"{title} has no run yet. `tfdeploy status` prints what it waits for.")
 
 
 def snapshots(entry: Entry, pause: Callable[[], object]) -> Iterator[Snapshot]:

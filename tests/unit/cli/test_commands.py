@@ -130,6 +130,10 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
     stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
     with pytest.raises(NotFound, match="has no run yet"):
         call("port-forward")
+    refused = replace(sight(made), view=RecordView(made.now), problems=["secrets is forbidden: User me cannot get it"])
+    stands(monkeypatch, [refused], ExpectedState(tasks=()))
+    with pytest.raises(NotFound, match=r"can be seen: secrets is forbidden: .* docs/kubernetes-role.yaml"):
+        call("port-forward")
 
 
 def test_a_port_is_none_below_zero(call: Call) -> None:

@@ -3,8 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from ...agent.model.run_state import RunState
+from ...agent.record.record import ViewRequest
+from ...agent.wire.rpc import CallError
 from ...errors import BackendError, Forbidden
 from ...units import quantity
+from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, TaskUsage
 from ..connection import Connection
 from ..container_access import ContainerAccess
@@ -23,6 +27,22 @@ from .task_runner import KubernetesTaskRunner
 
 class KubernetesAccess(ContainerAccess[KubernetesTaskRunner]):
     """Pods of a namespace."""
+
+    def known_run(self, cluster: ClusterRef) -> RunState | None:
+        """As elsewhere.
+
+        Raises:
+            Forbidden: there is no copy of the record, and the user may not call the controller.
+        """
+        run = super().known_run(cluster)
+        if run is None:
+            try:
+                controller_calls.view(self.runner.controller(cluster), ViewRequest())
+            except Forbidden as error:
+                raise Forbidden(f"{error}. {NEEDED_ROLE}") from None
+            except (OSError, CallError):
+                pass
+        return run
 
     def refuse_restart(self, cluster: ClusterRef, hostname: str) -> None:
         """What its pod mounts must exist."""

@@ -25,6 +25,10 @@ _SECONDS = 30.0
 """Time limit of all observations together."""
 
 _DESTROYED, _UNKNOWN = "destroyed", "unknown"
+_NONE = (
+    "There are no clusters that you have created from this computer. `pulumi up` creates one; in the folder of a project, "
+    "`tfdeploy status` searches for those of the stack that were created elsewhere."
+)
 _COLUMNS = ("cluster", "backend", "state", "age", "spent", "per_hour")
 _MORE_COLUMNS = ("id", "run", "login", "folder")
 
@@ -117,7 +121,7 @@ def ls(
         rows = [cluster.cells(now) for cluster in shown]
         print_table(rows, (*_COLUMNS, *_MORE_COLUMNS) if query.wide else _COLUMNS, query.wide)
     else:
-        print_result("There are no clusters. `pulumi up` creates one.")
+        print_result(_NONE)
     for line in _notes(shown, len(clusters) - len(shown)):
         print_message(line)
 

@@ -9,12 +9,12 @@ from ...agent.model.run_state import TENSORBOARD
 from ...backends.backend import access
 from ...backends.base import Route
 from ...backends.port_forward import LOOPBACK, Forward
-from ...errors import BackendError, NotFound, SpecError, UsageError
+from ...errors import BackendError, SpecError, UsageError
 from ...registry import Entry
 from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import print_json, print_message, print_result
 from ..parser import Parser, whole_number
-from ..snapshot import take_snapshot
+from ..snapshot import no_run, take_snapshot
 
 _TENSORBOARD_TASK = f"{TENSORBOARD}-0"
 _PORTS = re.compile(r"(?:(?P<local>[0-9]*):)?(?P<remote>[0-9]+)")
@@ -85,9 +85,10 @@ def _tasks(entry: Entry, hostnames: Sequence[str], port: int) -> list[str]:
         raise SpecError("--port", f"is one port, but there are {len(names)} tasks", "Omit it, or name one task.")
     if names:
         return names
-    existing = [task["hostname"] for task in take_snapshot(entry).report.tasks]
+    snapshot = take_snapshot(entry)
+    existing = [task["hostname"] for task in snapshot.report.tasks]
     if not existing:
-        raise NotFound(f"{entry.title} has no run yet. `tfdeploy status` prints what it waits for.")
+        raise no_run(snapshot)
     if _TENSORBOARD_TASK not in existing:
         wrong = f"is missing, and {entry.title} has no TensorBoard"
         raise SpecError("HOSTNAME", wrong, f"Name a task: {', '.join(existing)}.")

@@ -12,7 +12,7 @@ from ...units import text_of_number
 from ..cluster_selection import ClusterQuery, select_existing_cluster
 from ..output import ask_to_confirm, print_answer, print_message
 from ..parser import Parser, add_yes
-from ..snapshot import Snapshot, snapshots, take_snapshot
+from ..snapshot import Snapshot, no_run, snapshots, take_snapshot
 
 _POLL_SECONDS = 0.3
 _MARGIN_SECONDS = 60.0
@@ -35,7 +35,7 @@ def stop(query: ClusterQuery, yes: bool = False) -> None:
     snapshot = take_snapshot(entry, events=0)
     run = snapshot.run_state
     if run is None:
-        raise NotFound(f"{entry.title} has no run yet. `tfdeploy status` prints what it waits for.")
+        raise no_run(snapshot)
     if run.result is not None and snapshot.is_finished:
         _print(query, entry, snapshot, f"The run {run.spec.id} of {entry.title} has already ended: {run.result.state}.")
         return

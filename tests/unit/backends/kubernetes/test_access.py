@@ -42,6 +42,8 @@ def test_who_may_only_look_sees_the_cluster_and_learns_what_not(
     (problem,) = observed.problems
     assert "cannot be called" in problem
     assert "secrets" in problem
+    with pytest.raises(Forbidden, match=r"secrets/\S+ is forbidden\. docs/kubernetes-role.yaml"):
+        ACCESS.execute(CLUSTER, "worker-1", ["true"])
     monkeypatch.setattr(discover, "KINDS", {"Secret": "/api/v1"})
     with pytest.raises(Forbidden, match="you may not list"):
         discover_clusters(HOME)

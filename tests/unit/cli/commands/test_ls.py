@@ -100,7 +100,7 @@ def test_what_is_gone_is_shown_on_request(see: Seen) -> None:
     entry("b", "old", ended=5.0)
     see["a"] = gone()
     shown, notes = call()
-    assert "There are no clusters." in shown
+    assert "There are no clusters that you have created from this computer." in shown
     assert notes == "Not shown: 1 of which nothing exists any more. `tfdeploy ls --all` shows them.\n"
     states = {row["name"]: row["state"] for row in json.loads(call("--all", "--json")[0])}
     assert states == {"mnist": "gone", "old": "destroyed"}
