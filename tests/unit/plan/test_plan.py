@@ -24,6 +24,7 @@ from tfdeploy.spec.unknown_values import Unknown, is_known
         ("plan-2-ps-3-workers", {"ps": 2, "workers": 3}),
         ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
         ("plan-chief-alone", {"chief": 1}),
+        ("plan-tensorboard", {"ps": 1, "workers": 2, "tensorboard": True}),
         (
             "plan-gpu-workers",
             {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},

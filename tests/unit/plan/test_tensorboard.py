@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.docker.test_services import launched
-from tests.unit.cases import check_golden, plan, plan_text, spec
+from tests.unit.cases import plan, spec
 from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
 from tests.unit.report.test_update_wait import followed, sight
@@ -43,10 +43,6 @@ def over(**args: Any) -> World:
     made.exit("worker-0")
     made.exit("worker-1")
     return made
-
-
-def test_the_plan_reads_as_kept() -> None:
-    check_golden("plan-tensorboard", plan_text(plan(**WITH)))
 
 
 def test_with_it_or_without_it_is_the_same_run() -> None:

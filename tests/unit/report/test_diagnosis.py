@@ -275,16 +275,6 @@ def test_checkpoints_in_the_copy_of_the_code_are_named(line: str, path: str) -> 
     assert all("{train_dir}" in finding.remedy for finding in named)
 
 
-def test_the_tasks_that_decided_the_failure_are_named_before_those_that_were_left_out() -> None:
-    made = World(ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
-    made.begin_at(NOON)
-    made.come()
-    made.exit("worker-1", 3)
-    made.wait(3600)
-    made.exit("ps-0", 4)
-    assert [finding.about for finding in why(sight(made))] == ["", "ps-0", "worker-1"]
-
-
 HEAL = "pulumi up --refresh"
 
 

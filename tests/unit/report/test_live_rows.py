@@ -30,14 +30,9 @@ def test_a_training_task_shows_step_goal_time_speed_and_loss() -> None:
     }
 
 
-def test_a_task_without_steps_shows_its_last_line() -> None:
-    seen = sight(running(workers=1), (1.0, "a"), (2.0, "b"))
-    assert LiveRows().changes(reported(seen, workers=1), 0.0)["worker-0"] == "running  b"
-
-
-def test_what_tensorflow_prints_at_each_start_is_not_shown() -> None:
+def test_a_task_without_steps_shows_its_last_line_that_tensorflow_does_not_print_at_each_start() -> None:
     noise = "I0000 00:00:1795409391.559713    3977 grpc_server_lib.cc:467] Started server"
-    seen = sight(running(workers=1), (1.0, "loading data"), (2.0, noise))
+    seen = sight(running(workers=1), (1.0, "a"), (2.0, "loading data"), (3.0, noise))
     assert LiveRows().changes(reported(seen, workers=1), 0.0)["worker-0"] == "running  loading data"
 
 
