@@ -78,13 +78,6 @@ def registry(engine: str) -> Iterator[registries.Registry]:
 
 
 @pytest.fixture(scope="session")
-def login_registry(engine: str) -> Iterator[registries.Registry]:
-    """An image registry with a login."""
-    with registries.registry(login=True) as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
 def nested(engine: str, python_image: str) -> Iterator[machines.Nested]:
     """Three machines that make one Swarm: they have the image with Python, and a label `zone` each."""
     with machines.nested(engine, labels=LABELS) as found:

@@ -1,5 +1,6 @@
 """What of `train_dir` is an artifact, and what the file `checkpoint` names."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -147,9 +148,11 @@ def test_a_file_checkpoint_of_a_mebibyte_is_read_in_a_moment(text: str) -> None:
 
 
 def test_models_and_checkpoints_in_many_folders_are_found_in_a_moment() -> None:
-    names = [f"{number}/{name}" for number in range(20_000) for name in ("saved_model.pb", "c.index", "c.data-0")]
+    names = [f"{number}/{name}" for number in range(5_000) for name in ("saved_model.pb", "c.index", "c.data-0")]
     files = {name: FileInfo(1, 1) for name in names}
-    assert len(choose(files, DEFAULT_PATTERNS, lambda _: "")[0]) == 20_000
+    begin = time.process_time()
+    assert len(choose(files, DEFAULT_PATTERNS, lambda _: "")[0]) == 5_000
+    assert time.process_time() - begin < 20.0
 
 
 @given(st.text(min_size=1).filter(lambda text: is_valid_name(text) and text.strip() == text))

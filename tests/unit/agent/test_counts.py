@@ -120,7 +120,8 @@ def printed(record: Record, lines: int) -> None:
     run = record.current()
     assert run is not None
     for hostname in run.tasks:
-        write(record.log(run.spec.id, hostname), [(STDOUT, LINE % step) for step in range(lines)])
+        log = record.log(run.spec.id, hostname)
+        write(log, [(STDOUT, b"".join(LINE % step for step in range(at, at + 20))) for at in range(0, lines, 20)])
 
 
 def view_of(controller: Controller) -> Callable[[], object]:

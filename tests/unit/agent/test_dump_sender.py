@@ -101,14 +101,16 @@ def test_no_signal_is_sent_to_a_program_that_has_not_agreed(start: Start, tmp_pa
 def test_the_file_of_stacks_does_not_grow(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr(python_stacks, "_MAX_FILE", 400)
+    monkeypatch.setattr(python_stacks, "_MAX_FILE", 4096)
     agrees = AGREES.replace('"w"', f'"{mode}"')
-    pid = start(f"{agrees}import time\nbegin()\ntime.sleep(600)\n")
-    for _ in range(4):
-        for _ in range(5):
-            dump = take_dump("worker-0", pid, tmp_path)
-            assert dump.python == [PythonThread("", ["train0.py:6 in <module>"])]
-    assert (tmp_path / "stacks.txt").stat().st_blocks * 512 <= 8192
+    wait = "def wait(depth): time.sleep(600) if depth == 0 else wait(depth - 1)"
+    pid = start(f"{agrees}import time\nbegin()\n{wait}\nwait(25)\n")
+    lengths = []
+    for _ in range(6):
+        dump = take_dump("worker-0", pid, tmp_path)
+        assert dump.python == [PythonThread("", ["train0.py:6 in wait"] * 26 + ["train0.py:7 in <module>"])]
+        lengths.append((tmp_path / "stacks.txt").stat().st_blocks * 512)
+    assert max(lengths) <= 12288 < 6 * 27 * len(str(tmp_path / "work" / "run" / "train0.py"))
 
 
 def test_a_stopped_program_gets_no_signal(start: Start, tmp_path: Path) -> None:

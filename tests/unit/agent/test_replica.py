@@ -104,3 +104,10 @@ def test_what_has_arrived_of_a_checkpoint_that_was_replaced_meanwhile_does_not_p
         assert [path.stat().st_size for path in drafts.iterdir()] == [PART]
     assert read_all(Replica(tmp_path).fetch_artifacts(listed), original.read) == []
     assert not drafts.exists()
+
+
+@pytest.mark.parametrize("limit", ["CLUSTER_BYTES", "MAX_FILES"])
+def test_each_limit_alone_ends_what_is_copied_of_artifacts(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(replica, limit, 2)
+    artifacts = [ManifestArtifact("model", str(name), "a", 0, [ManifestFile("f", 1, "1", "")]) for name in range(3)]
+    assert [*replica._within_limits(artifacts)] == artifacts[:2]

@@ -89,9 +89,9 @@ def test_one_event_says_each_time_that_the_steps_have_stopped(training: Training
     assert training.happened() == [STEPS_STOPPED]
     (event,) = [item for item in training.controller.record.events(training.run_id) if item.kind == STEPS_STOPPED]
     assert event == Event(STEPS_STOPPED, event.at, delay=STALL_SECONDS)
-    training.wait(3 * LATER)
+    training.wait(3 * LATER, pause=30.0)
     training.start_controller()
-    training.wait(3 * LATER)
+    training.wait(3 * LATER, pause=30.0)
     assert training.happened() == [STEPS_STOPPED], "it is the same time, also for another controller"
     training.train()
     assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED]

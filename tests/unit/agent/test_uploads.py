@@ -55,4 +55,5 @@ def test_an_upload_that_fails_is_tried_again_after_a_pause_and_its_problem_ends(
     assert len(connected) == connections
     assert Sender.problems[1] == "cannot upload artifacts: it is full"
     assert [seconds > 0 for seconds in is_over.seconds[:4]] == [False, False, True, False]
+    assert Sender.problems[3:] == [""] * (2 if interval else 0), "it ends with the first upload that succeeds"
     assert uploads.problem == ""

@@ -222,3 +222,24 @@ def test_a_task_that_was_stopped_and_cannot_start_again_is_named_with_what_to_do
         BackendError, match=r"worker-0 was stopped and .*: not so. `pulumi up --refresh` starts it again"
     ):
         access.start_again(CLUSTER, "worker-0", replace=True)
+
+
+def test_a_swarm_runs_a_task_once() -> None:
+    assert service()["Spec"]["Mode"] == {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}}
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([], (True, "scheduled", "")),
+        (["rejected"], (False, "rejected", "no such image")),
+        (["rejected", "running"], (True, "running", "no such image")),
+        (["complete"], (False, "complete", "")),
+    ],
+)
+def test_the_state_of_a_service_has_the_reason_of_its_last_task(
+    states: list[str], expected: tuple[bool, str, str]
+) -> None:
+    tasks: Any = [{"Status": {"State": state, "Err": "no such image"}} for state in states]
+    task = module._engine_task(tasks)
+    assert (task.alive, task.state, task.reason) == expected

@@ -318,3 +318,21 @@ def test_a_claim_that_a_silent_node_holds_is_named_with_the_node(
     monkeypatch.setattr(cleanup, "_SECONDS", 0.0)
     with pytest.raises(BackendError, match=f"Claim {RECORD} .*worker-1 on node-2.*kubectl delete node.*destroy` again"):
         cleanup.remove_all(OBJECTS, 1.0, retain_checkpoints=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "expected"),
+    [("Ready", "Unknown", ["node-2"]), ("Ready", "True", []), ("DiskPressure", "Unknown", [])],
+)
+def test_a_node_is_unreachable_where_kubernetes_does_not_know_whether_it_is_ready(
+    server: StoredApi, kind: str, status: str, expected: list[str]
+) -> None:
+    server.put(OBJECTS.path("Pod", "p"), pod("p", phase="Running"))
+    conditions = [{"type": "MemoryPressure", "status": "False"}, {"type": kind, "status": status}]
+    server.put("/api/v1/nodes/node-2", {"metadata": {"name": "node-2"}, "status": {"conditions": conditions}})
+    observed = KubernetesTaskRunner().observe_machines(CLUSTER)
+    assert [*observed.remedies] == expected
+
+
+def test_the_longest_name_is_a_label_with_the_hash_that_a_stateful_set_adds() -> None:
+    assert len(object_name({**CLUSTER, "name": "a" * 40}, CONTROLLER) + "-0123456789") <= 63

@@ -93,11 +93,11 @@ class Machine:
     def watchdog(self, **changed: Any) -> Watchdog:
         return Watchdog({**SETTINGS, **changed}, self.engine, self.about)
 
-    def after(self, seconds: float, watchdog: Watchdog) -> bool:
-        """Look every five seconds for so long; whether it has shut down."""
+    def after(self, seconds: float, watchdog: Watchdog, tick: float = main.TICK) -> bool:
+        """Look every five seconds, or as often as said, for so long; whether it has shut down."""
         end = self.now + seconds
         while self.now < end and not self.shutdowns:
-            self.now += main.TICK
+            self.now += tick
             watchdog.tick()
         return bool(self.shutdowns)
 

@@ -78,7 +78,7 @@ def test_a_manager_that_is_cut_off_stays_until_the_run_is_over(machine: Machine,
     care = machine.watchdog(bucket="records", lifetime=0)
     machine.after(5, care)
     machine.engine.seen, machine.engine.cut_off = MANAGER, 2
-    assert not machine.after(10_000, care)
+    assert not machine.after(10_000, care, tick=50)
     (record / "runs/one/run_state.json").write_text(json.dumps({"result": {"state": "succeeded"}}))
     assert not machine.after(95, care)
     assert machine.after(15, care)
