@@ -4,6 +4,7 @@ Placement is greedy, as in Marathon: each task in turn gets the best machine tha
 explained, and is fast. It may refuse a plan that a search over all assignments would find.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -152,14 +153,16 @@ class _JobRule:
         job, constraints = demands[0].job, demands[0].constraints
         self.hostnames = {demand.hostname for demand in demands}
         self.allowed = {
-            index
+            index: None
             for index, resources in enumerate(free)
             if job in (resources.machine.jobs or (job,))
             and all(constraint.admits(resources.machine) for constraint in constraints)
         }
-        """The machines that may run tasks of the job."""
+        """The machines that may run tasks of the job: a dictionary, because it has an order."""
         self.tallies: list[tuple[Tally, list[str]]] = []
         """For each constraint that counts tasks: its tally, and its value on each machine."""
+        self.queues: dict[tuple[float, int, int], _Queue] = {}
+        """The machines for the tasks of one size, where such a task was not assigned to its current machine."""
         able = [index for index in self.allowed if any(free[index].fits(demand) for demand in sizes)]
         for constraint in (constraint for constraint in constraints if constraint.counts):
             values = [constraint.value(resources.machine) or "" for resources in free]
@@ -183,9 +186,40 @@ class _JobRule:
         return [tally.count(values[index]) for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY"]
 
 
+class _Queue:
+    """The machines that may run tasks of one job and one size, the best first: their groups have the fewest tasks, then they have the
+    fewest tasks.
+
+    While tasks are assigned, a machine may only fall behind others, and one that may not run a further task may not later either. So
+    an entry that has changed since it was sorted is corrected when it is the first: each task costs a few steps, or with GROUP_BY one
+    for each machine of a group.
+    """
+
+    def __init__(self, demand: Demand, rule: _JobRule, free: Sequence[_FreeResources]) -> None:
+        self._demand, self._rule, self._free = demand, rule, free
+        self._entries = [self._entry(index) for index in rule.allowed]
+        heapq.heapify(self._entries)
+
+    def first(self) -> int | None:
+        """The best machine; None where no machine may run one more task."""
+        while self._entries:
+            index = self._entries[0][-1]
+            entry = self._entry(index)
+            if not (self._free[index].fits(self._demand) and self._rule.admits(index)):
+                heapq.heappop(self._entries)
+            elif entry == self._entries[0]:
+                return index
+            else:
+                heapq.heapreplace(self._entries, entry)
+        return None
+
+    def _entry(self, index: int) -> tuple[list[int], int, int]:
+        return self._rule.group_sizes(index), self._free[index].tasks, index
+
+
 def _sufficient_groups(
-    allowed: set[int], values: list[str], demands: Sequence[Demand], free: Sequence[_FreeResources]
-) -> set[int]:
+    allowed: dict[int, None], values: list[str], demands: Sequence[Demand], free: Sequence[_FreeResources]
+) -> dict[int, None]:
     """The machines with a value that has resources for the whole job; all machines where no value has."""
     groups: dict[str, list[_FreeResources]] = {}
     for index in allowed:
@@ -200,7 +234,7 @@ def _sufficient_groups(
         and memory <= sum(resources.memory for resources in machines)
         and gpus <= sum(resources.gpus for resources in machines)
     }
-    return {index for index in allowed if values[index] in sufficient} or allowed
+    return {index: None for index in allowed if values[index] in sufficient} or allowed
 
 
 class _Assignment:
@@ -227,13 +261,13 @@ class _Assignment:
         return index in rule.allowed and self.free[index].fits(demand) and rule.admits(index)
 
     def best(self, demand: Demand, current: int) -> int | None:
-        """The best machine that may run a task now: its current one, or else the one whose groups have the fewest tasks, then the one
-        with the fewest; None where no machine may."""
+        """The best machine that may run a task now: its current one, or else the first of the queue."""
         if self.may_run(demand, current):
             return current
-        rule = self.rule_of[demand.hostname]
-        able = sorted((rule.group_sizes(index), self.free[index].tasks, index) for index in self.able(demand))
-        return next((index for *_, index in able if rule.admits(index)), None)
+        rule, size = self.rule_of[demand.hostname], (demand.cpus, demand.memory, demand.gpus)
+        if size not in rule.queues:
+            rule.queues[size] = _Queue(demand, rule, self.free)
+        return rule.queues[size].first()
 
     def assign(self, demand: Demand, index: int) -> None:
         """Assign a task to a machine."""
