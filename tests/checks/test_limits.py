@@ -12,7 +12,7 @@ LIMITS = {
     "tfdeploy": 1869,
     "tfdeploy/program": 1706,
     "tfdeploy/spec": 2175,
-    "tfdeploy/plan": 1770,
+    "tfdeploy/plan": 1804,
     "tfdeploy/agent": 11367,
     "tfdeploy/backends": 3438,
     "tfdeploy/backends/local": 1683,
@@ -20,8 +20,8 @@ LIMITS = {
     "tfdeploy/backends/kubernetes": 2887,
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
-    "tfdeploy/cli": 6263,
-    "tests": 71696,
+    "tfdeploy/cli": 6264,
+    "tests": 71702,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47632, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47667, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -111,10 +111,10 @@ def snapshots(entry: Entry, pause: Callable[[], object]) -> Iterator[Snapshot]:
         yield snapshot
 
 
-def records(snapshot: Snapshot) -> list[Record]:
-    """The records of a cluster and of earlier ones of its stack that this version can read, the newest first."""
-    current = snapshot.observed.record_folder
-    folders = [*([Path(current)] if current else []), *registry.stored_records(snapshot.entry)]
+def records(entry: Entry, current: str) -> list[Record]:
+    """The records of a cluster and of earlier ones of its stack that this version can read, the newest first. `current` is the folder
+    of the observed record; empty for none."""
+    folders = [*([Path(current)] if current else []), *registry.stored_records(entry)]
     return [record for record in map(Record, dict.fromkeys(folders)) if record.is_readable()]
 
 

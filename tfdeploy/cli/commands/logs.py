@@ -124,8 +124,8 @@ def find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str,
     snapshot = take_snapshot(entry)
     run_id = run or (snapshot.run_state.spec.id if snapshot.run_state else "")
     if not run_id:
-        return Record(Path()), "", [task["hostname"] for task in snapshot.report.tasks]
-    stored = records(snapshot)
+        return Record(Path(snapshot.observed.record_folder)), "", [task["hostname"] for task in snapshot.report.tasks]
+    stored = records(entry, snapshot.observed.record_folder)
     for record in stored:
         run_state = record.load(run_id)
         if run_state is not None:

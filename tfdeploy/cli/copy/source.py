@@ -143,7 +143,8 @@ def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:
     Raises:
         NotFound: no run has artifacts with this name; with those that have.
     """
-    stored_records = records(take_snapshot(entry, events=0))
+    current = "" if entry.ended else take_snapshot(entry, events=0).observed.record_folder
+    stored_records = records(entry, current)
     folders: dict[str, Path] = {}
     for record in stored_records:
         for run_id in record.runs():

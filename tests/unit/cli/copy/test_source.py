@@ -104,6 +104,12 @@ def test_the_artifacts_of_a_destroyed_cluster_are_copied(runs: list[str]) -> Non
     assert call(f"run:{runs[0]}/model/first", "-").stdout_bytes == b"destroyed"
 
 
+def test_a_destroyed_cluster_without_a_record_has_no_run(program: Path) -> None:
+    entry(ID, "mnist", program / "tfdeploy", ended=3_000.0)
+    with pytest.raises(NotFound, match=r"has no run 'none'\. Runs with artifacts: none\."):
+        call("run:none/", ".")
+
+
 def test_a_run_that_does_not_exist_is_refused_with_those_that_do(runs: list[str]) -> None:
     with pytest.raises(NotFound, match=f"has no run 'none'. Runs with artifacts: {runs[1]}, {runs[0]}."):
         call("run:none/", ".")
