@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.props import cluster
 from tfdeploy.backends.docker.labels import RECORD_VOLUME, cluster_labels, service_name, volume_name
-from tfdeploy.backends.ec2.watchdog.docker_api import EngineError, EngineState, LocalEngine
+from tfdeploy.backends.ec2.watchdog.docker_api import EngineState, LocalEngine
 
 LABELS = dict(cluster_labels(cluster()))
 OTHERS = {"com.example": "somebody's own"}
@@ -111,14 +111,6 @@ def test_tasks_of_the_cluster_that_run_here_are_counted_and_controller_and_tenso
     assert engine.observe(False) == EngineState(tasks=1, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
 
 
-def test_a_task_that_is_over_has_come_all_the_same(docker: Docker, engine: LocalEngine) -> None:
-    docker.is_manager = False
-    docker.containers = [container("mnist-k3v9x2abcd-controller", LABELS)]
-    assert engine.observe(False).last == 0.0
-    docker.containers += [container("mnist-k3v9x2abcd-worker-0", LABELS, "exited")]
-    assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
-
-
 def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, engine: LocalEngine) -> None:
     docker.nodes = [node("m0"), node("m1"), node("m2"), node("m4", "down")]
     docker.tasks = [
@@ -145,13 +137,6 @@ def test_what_a_node_that_is_down_ran_last_counts_until_the_run_is_over_or_the_s
     assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=True, others=0)
 
 
-def test_a_swarm_without_services_of_ours_runs_nothing(docker: Docker, engine: LocalEngine) -> None:
-    docker.services = [service("controller")]
-    docker.tasks = [task("worker-0", "m1")]
-    docker.nodes = [node("m0"), node("m1")]
-    assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=True, others=1)
-
-
 def test_the_record_is_the_controllers_volume(docker: Docker, engine: LocalEngine, tmp_path: Path) -> None:
     def volume(name: str, labels: dict[str, str] = LABELS) -> dict[str, Any]:
         (tmp_path / name).mkdir(exist_ok=True)
@@ -168,17 +153,3 @@ def test_the_record_is_the_controllers_volume(docker: Docker, engine: LocalEngin
     assert engine.record() is None, "a new controller may get the record from the bucket yet"
     (tmp_path / mine / "current").touch()
     assert engine.record() == tmp_path / mine
-
-
-def test_an_engine_that_refuses_is_no_answer(
-    docker: Docker, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(docker, "nodes", None)
-    monkeypatch.setattr(docker, "answer", lambda path, filters, everything: (500, {"message": "rpc error"}))
-    with pytest.raises(EngineError, match="rpc error"):
-        engine.observe(False)
-
-
-def test_no_engine_is_no_answer(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LocalEngine(str(tmp_path / "docker.sock")).observe(False)

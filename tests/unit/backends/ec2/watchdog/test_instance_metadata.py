@@ -1,12 +1,10 @@
 """IMDSv2 as the watchdog speaks it, against a small one on loopback; the rule that closes it, against a stand-in for `iptables`."""
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,10 +69,6 @@ def about(imds: Imds) -> Metadata:
     return Metadata(f"127.0.0.1:{imds.server_port}")
 
 
-def test_no_notice_is_none(about: Metadata) -> None:
-    assert about.notice() is None
-
-
 def test_a_notice_says_what_and_when(imds: Imds, about: Metadata) -> None:
     imds.there[NOTICE] = json.dumps({"action": "terminate", "time": "2026-11-21T08:22:00Z"})
     assert about.notice() == ("spot instance is taken away at 2026-11-21T08:22:00Z (terminate)", 1795249320.0)
@@ -92,26 +86,6 @@ def test_an_instance_without_credentials_says_so(imds: Imds, about: Metadata, th
     imds.there |= there
     with pytest.raises(MetadataError, match="no credentials for the role"):
         about.credentials()
-
-
-def test_without_a_token_nothing_is_asked(imds: Imds, about: Metadata) -> None:
-    imds.tokens = False
-    with pytest.raises(MetadataError, match="PUT /latest/api/token: 403"):
-        about.notice()
-    assert imds.asked == []
-
-
-def test_its_sockets_are_marked(imds: Imds, monkeypatch: pytest.MonkeyPatch) -> None:
-    marks: list[tuple[int, int, int]] = []
-
-    class Socket(socket.socket):
-        def setsockopt(self, *options: Any) -> None:
-            marks.append((options[0], options[1], options[2]))
-
-    monkeypatch.setattr(socket, "socket", Socket)
-    assert Metadata(f"127.0.0.1:{imds.server_port}").notice() is None
-    mark = (socket.SOL_SOCKET, socket.SO_MARK, 0x7466)
-    assert [one for one in marks if one[1] == socket.SO_MARK] == [mark, mark]
 
 
 IPTABLES = """#!/bin/sh
@@ -141,14 +115,3 @@ def test_the_firewall_lets_marked_sockets_through_and_nobody_else(
         f"mangle PREROUTING -d {address} -j DROP",
         f"filter OUTPUT -d {address} -m mark ! --mark 0x7466{more} -j REJECT",
     ]
-
-
-@pytest.mark.parametrize("ip6tables", ["", "#!/bin/sh\nexit 3\n"], ids=["missing", "no-ipv6"])
-def test_a_machine_without_ipv6_closes_ipv4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ip6tables: str) -> None:
-    for name, text in (("iptables", IPTABLES), ("ip6tables", ip6tables)):
-        if text:
-            (tmp_path / name).write_text(text)
-            (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    instance_metadata.block_metadata(False)
-    assert len((tmp_path / "iptables.rules").read_text().splitlines()) == 2

@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.unit.backends.ec2.watchdog.made_up_machine import MANAGER, Machine, Uploads
 from tfdeploy.agent.record.record import Record
-from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
 from tfdeploy.backends.ec2.watchdog.main import Watchdog
 
 
@@ -47,27 +45,6 @@ def test_the_manager_brings_the_record_before_it_ends(machine: Machine, uploads:
     assert uploads.lists == [machine.start + 5, machine.start + 105]
 
 
-def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads: Uploads) -> None:
-    uploads.works = False
-    machine.engine.seen = MANAGER._replace(tasks=1)
-    care = machine.watchdog(bucket="records")
-    assert not machine.after(995, care)
-    machine.engine.seen = MANAGER
-    assert not machine.after(120, care)
-    assert machine.after(15, care)
-
-
-def test_work_that_comes_takes_an_end_back(machine: Machine, uploads: Uploads) -> None:
-    care = idle_manager(machine)
-    machine.engine.seen = MANAGER._replace(others=1)
-    assert not machine.after(200, care)
-    machine.engine.seen = EngineState(0, 1, True, 1)
-    assert not machine.after(200, care)
-    machine.engine.seen = MANAGER._replace(others=1)
-    assert not machine.after(100 + 290, care)
-    assert machine.after(30, care)
-
-
 def test_a_manager_that_is_cut_off_stays_until_the_run_is_over(machine: Machine, uploads: Uploads) -> None:
     """It has no task of its own, and those of the others are all on machines that do not respond."""
     happen(machine)
@@ -84,19 +61,6 @@ def test_a_manager_that_is_cut_off_stays_until_the_run_is_over(machine: Machine,
     assert machine.after(15, care)
 
 
-@pytest.mark.parametrize("changed", [{"bucket": ""}, {"bucket": "records"}])
-def test_a_manager_without_a_record_or_a_bucket_just_ends(
-    machine: Machine, uploads: Uploads, changed: dict[str, Any]
-) -> None:
-    machine.engine.folder = None
-    machine.engine.seen = MANAGER._replace(tasks=1)
-    care = machine.watchdog(**changed)
-    machine.after(5, care)
-    machine.engine.seen = MANAGER
-    assert machine.after(110, care)
-    assert uploads.lists == []
-
-
 def test_an_idle_manager_stays_while_its_record_is_not_safe_and_says_why(machine: Machine, uploads: Uploads) -> None:
     care = idle_manager(machine)
     happen(machine)
@@ -108,17 +72,3 @@ def test_an_idle_manager_stays_while_its_record_is_not_safe_and_says_why(machine
     assert machine.after(60, care)
     assert Record(machine.folder / "record").upload_problem() == ""
     assert len(uploads.lists) == 2
-
-
-def test_an_engine_that_cannot_tell_of_the_record_keeps_the_manager_until_it_is_lost(
-    machine: Machine, uploads: Uploads
-) -> None:
-    def fail() -> Path | None:
-        raise OSError("no answer")
-
-    machine.engine.record = fail  # type: ignore[method-assign]
-    care = idle_manager(machine)
-    assert not machine.after(500, care)
-    machine.engine.seen = None
-    assert not machine.after(1_790, care)
-    assert machine.after(130, care)

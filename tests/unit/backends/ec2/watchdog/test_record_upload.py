@@ -1,8 +1,5 @@
 """The record on its way into the bucket: what is sent, in which order, and what the list says; against moto's S3."""
 
-import hashlib
-import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from tfdeploy.agent.record import record_files
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import RecordList, list_files
 from tfdeploy.agent.system.files import append
-from tfdeploy.backends.ec2.watchdog import record_upload
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload
 from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder
 
@@ -32,22 +28,6 @@ def decide(record: Record, state: str) -> None:
     job = RunState(RUN, 1.0)
     job.result = RunResult(state, "", 2.0)
     record.save(job)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["current", "format", "run_state.json", "x.draft", "x.copy", "index.9", "model@1", "é ü", "deep/" * 150 + "file"],
-)
-def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) -> None:
-    content = b"\xff not text"
-    store(record, {name: content, "model": b"x" * (PART + 1)})
-    assert RecordUpload(record.folder, sent.put).upload()
-    told = json.loads(sent.objects[LIST])
-    listed = f"runs/{RUN.id}/artifacts/{name}"
-    assert told["files"][listed] == [len(content), hashlib.sha256(content).hexdigest()]
-    assert uploaded(sent.objects, told, listed, len(content)) == content
-    assert uploaded(sent.objects, told, f"runs/{RUN.id}/artifacts/model", PART + 1) == b"x" * (PART + 1)
-    assert max(len(key) for key in sent.objects) < 900
 
 
 def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent) -> None:
@@ -65,27 +45,6 @@ def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent)
     uploaded = RecordList.from_dict(sent.told)
     assert {file.name: (file.size, file.text) for file in uploaded.files} == listed
     assert (sent.told["part"], PART) == (record_files.PART, record_files.PART)
-
-
-def test_what_has_the_name_of_a_state_stops_no_upload(record: Record, sent: Sent) -> None:
-    states = {name: record.folder / "runs" / name / "run_state.json" for name in ("folder", "link", "garbage")}
-    for path in states.values():
-        path.parent.mkdir()
-    states["folder"].mkdir()
-    states["link"].symlink_to("/etc/hostname")
-    states["garbage"].write_bytes(b"\xff\xfe{")
-    assert RecordUpload(record.folder, sent.put).upload()
-    files = consistent(sent.objects)["files"]
-    assert [name for name in files if name.endswith("run_state.json")] == [f"runs/{RUN.id}/run_state.json"]
-
-
-@pytest.mark.parametrize("content", [b"", b"\0" * 50, b"{", b"\xff"])
-def test_of_a_damaged_state_the_second_file_is_uploaded(record: Record, sent: Sent, content: bytes) -> None:
-    (record.run_folder(RUN.id) / "run_state.json").write_bytes(content)
-    assert RecordUpload(record.folder, sent.put).upload()
-    told = consistent(sent.objects)
-    assert told["run"] == RUN.id
-    assert json.loads(told["files"][f"runs/{RUN.id}/run_state.json"][2])["spec"]["id"] == RUN.id
 
 
 def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,14 +73,6 @@ def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monke
     assert sent.news() == [f"runs/{RUN.id}/events.jsonl", LIST]
 
 
-def test_a_file_that_goes_is_listed_no_more(record: Record, sent: Sent) -> None:
-    brought = RecordUpload(record.folder, sent.put)
-    assert brought.upload()
-    (record.folder / "runs" / RUN.id / "logs" / "worker-0" / "0.log").unlink()
-    assert brought.upload()
-    assert not [name for name in consistent(sent.objects)["files"] if "/0.log" in name]
-
-
 def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
     brought = RecordUpload(record.folder, sent.put)
     assert brought.due()
@@ -136,27 +87,6 @@ def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
     assert sent.told["result"] == "succeeded"
 
 
-def test_what_changes_is_brought_after_a_while(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    brought = RecordUpload(record.folder, sent.put)
-    assert brought.upload()
-    now += record_upload.EVERY - 1
-    assert not brought.due()
-    now += 1
-    assert brought.due()
-
-
-def test_another_life_is_brought_whole(record: Record, sent: Sent) -> None:
-    brought = RecordUpload(record.folder, sent.put)
-    assert brought.upload()
-    sent.news()
-    record.set_record_id("second-life")
-    assert brought.upload()
-    assert len(sent.news()) == 3
-    assert consistent(sent.objects)["record_id"] == "second-life"
-
-
 def test_a_folder_that_s3_refuses_does_not_keep_the_others_back(record: Record, sent: Sent) -> None:
     for number in range(5):
         append(record.log(RUN.id, f"worker-{number}").path(0), b"one\n")
@@ -168,28 +98,6 @@ def test_a_folder_that_s3_refuses_does_not_keep_the_others_back(record: Record, 
     files = consistent(sent.objects)["files"]
     assert f"runs/{RUN.id}/logs/worker-0/0.log" not in files
     assert all(f"runs/{RUN.id}/logs/worker-{number}/0.log" in files for number in range(1, 5))
-
-
-def test_a_long_upload_goes_on_where_it_ended_and_lists_what_is_whole(
-    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 1000.0
-
-    def slow(key: str, body: bytes) -> None:
-        nonlocal now
-        now += record_upload.AT_ONCE
-        sent.put(key, body)
-
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    brought = RecordUpload(record.folder, slow)
-    listed, due = [], []
-    for _ in range(2):
-        assert not brought.upload()
-        listed.append(len([name for name in consistent(sent.objects)["files"] if "logs" in name]))
-        due.append(brought.due())
-    assert listed == [0, 1]
-    assert due == [True, False]
-    assert brought.upload()
 
 
 def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, sent: Sent) -> None:
@@ -206,12 +114,6 @@ def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, se
         assert brought.upload()
         assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
     assert sent.news() == [f"{name}@2", LIST, f"{name}@2", f"{name}@3", LIST]
-
-
-def test_a_controller_that_has_no_run_yet_has_a_record_too(tmp_path: Path, sent: Sent) -> None:
-    (tmp_path / "record_id").write_text("young")
-    assert RecordUpload(tmp_path, sent.put).upload()
-    assert (sent.told["run"], sent.told["result"]) == ("", None)
 
 
 @pytest.fixture(scope="module")

@@ -42,13 +42,6 @@ def check(where: str, key: str, body: bytes, who: Credentials) -> None:
     assert ours["authorization"] == theirs
 
 
-@pytest.mark.parametrize("where", WHERE)
-@pytest.mark.parametrize("who", [ROLE, USER], ids=["role", "user"])
-@pytest.mark.parametrize("key", ["record/current.json", "record/a b/ü+%~/x'(1)=&?.log", "a//b/../c"])
-def test_botocore_signs_alike(where: str, who: Credentials, key: str) -> None:
-    check(where, key, b"content", who)
-
-
 @settings(max_examples=examples(50))
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
 def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None:
@@ -59,13 +52,6 @@ def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_botocore_writes_any_key_alike(key: str) -> None:
     assert url_path(key) == "/" + percent_encode(key, safe="/~")
-
-
-@pytest.mark.parametrize("host", ["records.s3.us-west-2.amazonaws.com:8443", "[::1]:5000"])
-def test_a_header_of_ones_own_is_signed_too(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"x-amz-meta-of": "mnist"}
-    ours = signed_headers("PUT", host, "/key", own, b"", USER, "us-west-2", f"{NOW:%Y%m%dT%H%M%SZ}")
-    assert ours["authorization"] == of_botocore(f"https://{host}/key", own, b"", USER, monkeypatch)
 
 
 def test_objects_are_sent_over_one_connection_which_is_opened_again_when_s3_has_closed_it() -> None:

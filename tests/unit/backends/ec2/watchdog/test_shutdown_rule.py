@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tfdeploy.backends.ec2.watchdog.shutdown_rule import (
     END,
@@ -71,14 +69,6 @@ def test_one_machine(limits: Limits, facts: dict[str, Any], action: Action) -> N
 
 
 @pytest.mark.parametrize(
-    ("idle", "quiet", "do"),
-    [(900.0, 3599.0, REST), (900.0, 3600.0, END), (7200.0, 3600.0, REST), (0.0, 1e9, REST)],
-)
-def test_before_the_first_task_it_waits_for_images(idle: float, quiet: float, do: str) -> None:
-    assert does(LIMITS._replace(idle=idle), quiet=quiet, tasks=0, had_task=False) == do
-
-
-@pytest.mark.parametrize(
     ("facts", "do"),
     [
         ({"others": 2}, WAIT),
@@ -111,15 +101,6 @@ def test_a_manager_whose_lifetime_is_over_tries_and_goes(facts: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "saving", "do"), [(0.0, 5.9 * HOUR, SAVE), (0.0, 6 * HOUR, END), (72 * HOUR, 6 * HOUR, END)]
-)
-def test_an_idle_manager_that_cannot_upload_ends_after_a_limit_of_its_own(
-    lifetime: float, saving: float, do: str
-) -> None:
-    assert does(LIMITS._replace(lifetime=lifetime), IDLE, MANAGES, saving=saving) == do
-
-
-@pytest.mark.parametrize(
     ("limits", "facts", "why"),
     [
         (
@@ -137,11 +118,6 @@ def test_a_manager_that_cannot_upload_says_so(limits: Limits, facts: dict[str, A
     assert decide(limits, BUSY._replace(**{**MANAGES, "problem": "403", **facts})).why == why
 
 
-def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
-    assert [does(LIMITS, OLD, due=due) for due in (0.0, 119.0, 120.0)] == [STOP, STOP, END]
-    assert does(LIMITS, OLD, tasks=0) == END
-
-
 @pytest.mark.parametrize(
     ("facts", "do"),
     [
@@ -156,38 +132,3 @@ def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
 )
 def test_amazon_waits_for_nobody(facts: dict[str, Any], do: str) -> None:
     assert does(LIMITS, TAKEN, facts) == do
-
-
-SECONDS = st.floats(0, 1e7)
-FACTS = st.builds(
-    MachineFacts,
-    age=SECONDS,
-    ready=st.booleans(),
-    quiet=SECONDS,
-    had_task=st.booleans(),
-    tasks=st.integers(0, 3),
-    is_manager=st.booleans(),
-    others=st.integers(0, 3),
-    saved=st.booleans(),
-    due=SECONDS,
-    saving=SECONDS,
-    notice=st.sampled_from(["", "spot"]),
-    left=st.floats(-1e3, 120),
-)
-
-
-@given(FACTS, SECONDS)
-def test_a_lifetime_ends_whatever_else_is_so(facts: MachineFacts, lifetime: float) -> None:
-    late = facts._replace(age=lifetime + 1, due=300.0, saving=120.0, notice="", ready=True)
-    assert decide(Limits(lifetime or 1.0, 0.0, 0.0), late).do == END
-
-
-@given(FACTS)
-def test_whoever_rests_gives_no_reason_and_whoever_does_not_gives_one(facts: MachineFacts) -> None:
-    action = decide(LIMITS, facts)
-    assert (action.do == REST) == (not action.why)
-
-
-@given(FACTS)
-def test_only_a_manager_waits_or_saves(facts: MachineFacts) -> None:
-    assert decide(LIMITS, facts._replace(is_manager=False)).do in (REST, STOP, END)
