@@ -14,9 +14,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.ec2 import account_bucket, discover, record_bucket, resources
-from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine.machines import tags
-from tfdeploy.errors import SpecError
 
 REGION, ACCOUNT = "eu-west-1", "123456789012"
 OTHER_ID = f"{ID[:-1]}e"
@@ -104,39 +102,6 @@ def test_removing_one_clusters_record_leaves_all_others(s3: Any) -> None:
     assert keys(s3) == before, "a cluster without an id has nothing"
 
 
-def test_a_folder_of_more_objects_than_a_page_is_removed(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
-    bucket = stored(ID)
-    for number in range(5):
-        s3.put_object(Bucket=bucket.name, Key=f"{bucket.folder}/record/a1/{number}", Body=b"")
-    record_bucket.retire(cluster(ID), keep=False)
-    assert keys(s3) == set()
-
-
-def test_what_cannot_be_removed_is_an_error(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    bucket = stored(ID)
-    errors = [{"Key": "one", "Code": "AccessDenied", "Message": "Access Denied"}]
-    monkeypatch.setattr(account.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
-    with pytest.raises(SpecError, match=f"{bucket.url}: DeleteObjects failed: one: Access Denied"):
-        record_bucket.retire(cluster(ID), keep=False)
-
-
-def test_a_cluster_that_never_ran_leaves_nothing(s3: Any) -> None:
-    bucket = record_bucket.bucket_of(cluster(ID))
-    account_bucket.create(bucket)
-    account_bucket.write_json(bucket, record_bucket.TAGS, {})
-    assert record_bucket.retire(cluster(ID), keep=True) == ""
-    assert keys(s3) == set()
-
-
-def test_parts_without_a_list_are_kept(s3: Any) -> None:
-    bucket = record_bucket.bucket_of(cluster(ID))
-    account_bucket.create(bucket)
-    account_bucket.write_json(bucket, "record/a1/runs/r/log", {})
-    assert record_bucket.retire(cluster(ID), keep=True) == ""
-    assert keys(s3) == {f"mnist-{ID}/record/a1/runs/r/log"}
-
-
 def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
     mine, other = (record_bucket.bucket_of(cluster(one)) for one in (ID, OTHER_ID))
     (statement,) = json.loads(resources.put_record(mine))["Statement"]
@@ -169,13 +134,6 @@ def test_each_folder_is_found_as_that_of_its_cluster(s3: Any) -> None:
     assert found.keys() == {ID}, "the record of a destroyed cluster is not part of a cluster"
     assert found[ID].labels == tags(cluster(ID))
     assert found[ID].created > 0
-
-
-def test_a_damaged_list_of_one_cluster_hides_no_other(s3: Any) -> None:
-    bucket = stored(ID)
-    stored(OTHER_ID)
-    s3.put_object(Bucket=bucket.name, Key=f"{bucket.folder}/{record_bucket.MANIFEST}", Body=b"{")
-    assert records().keys() == {ID, OTHER_ID}
 
 
 def test_a_renamed_stack_changes_the_tags_in_the_folder() -> None:

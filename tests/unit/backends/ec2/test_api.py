@@ -60,22 +60,6 @@ class _Raw:
         yield self._body
 
 
-def test_a_new_bucket_is_waited_for_before_it_is_closed() -> None:
-    late = [Before("s3", "HeadBucket", 404, "NoSuchBucket") for _ in range(2)]  # before it is created, and after
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    account_bucket.create(bucket)
-    assert ([one.given for one in late], account_bucket.exists(bucket)) == ([1, 1], True)
-
-
-def test_a_bucket_that_exists_is_not_created_again() -> None:
-    """A role may have the permission to use the bucket only."""
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    account_bucket.create(bucket)
-    again = Before("s3", "CreateBucket", 403, "AccessDenied")
-    account_bucket.create(bucket)
-    assert again.given == 0
-
-
 def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
     denied, created = (
         Before("s3", "HeadBucket", 403, "403"),
@@ -85,15 +69,6 @@ def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
     with pytest.raises(SpecError, match=r"calling the HeadBucket operation: .* Ask those who administer"):
         account_bucket.create(bucket)
     assert (denied.given, created.given) == (1, 0)
-
-
-@pytest.mark.parametrize("operation", ["CreateBucket", "PutBucketPolicy", "PutBucketTagging", "PutPublicAccessBlock"])
-def test_two_clusters_may_create_the_bucket_at_the_same_time(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(account_bucket, "PAUSE_SECONDS", 0.0)
-    other = Before("s3", operation, 409, "OperationAborted")
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    account_bucket.create(bucket)
-    assert (other.given, account_bucket.exists(bucket)) == (1, True)
 
 
 def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
@@ -119,14 +94,6 @@ def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.Mon
     assert (late.given, iam.list_roles(PathPrefix=PATH)["Roles"]) == (1, [])
 
 
-def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
-    account.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
-    Before("iam", "DeleteRole", 409, "DeleteConflict")
-    with pytest.raises(BackendError, match="DeleteConflict"):
-        cleanup.delete_roles(REGION, PATH)
-
-
 @pytest.mark.parametrize("operation", ["DescribeInstances", "TerminateInstances"])
 def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repeated(
     operation: str, monkeypatch: pytest.MonkeyPatch
@@ -144,22 +111,8 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
     assert len(pauses) >= 9
 
 
-def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "_THROTTLED_SECONDS", 0.0)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    throttled = Before("ec2", "DescribeInstances", 503, "RequestLimitExceeded", 20)
-    with pytest.raises(BackendError, match=r"\(RequestLimitExceeded\) .* \(us-west-2, .*\. Run the command again"):
-        api.instances(REGION, {})
-    assert throttled.given in (5, 10), "as often as the client tries it, once or twice"
-
-
 def member() -> Any:
     return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": ""}
-
-
-def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:
-    assert api.console(REGION, NOWHERE) == ""
-    boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), 1.0)
 
 
 def test_an_instance_that_ec2_still_does_not_know_is_gone() -> None:

@@ -14,7 +14,7 @@ from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.aws.errors import translated
 from tfdeploy.backends.ec2.machine import boot, machines, ssh
-from tfdeploy.backends.ec2.machine.boot import INTERVAL, LONGEST_INTERVAL, InstancePoll
+from tfdeploy.backends.ec2.machine.boot import INTERVAL, InstancePoll
 from tfdeploy.backends.ec2.machine.machines import _lines
 from tfdeploy.backends.ec2.machine.model import BootFailure, MachineState
 from tfdeploy.backends.ec2.machine.user_data import READY
@@ -45,15 +45,6 @@ def test_failures_of_the_same_kind_are_counted_in_a_row() -> None:
     assert [in_a_row(*(FIRST, SECOND, THIRD)[:count]).times for count in (1, 2, 3)] == [1, 2, 3]
     assert in_a_row(FIRST, SECOND).summary == "its boot failed (2 of 3)"
     assert replace(in_a_row(FIRST, SECOND, THIRD), times=1) == THIRD
-
-
-def test_a_machine_that_is_looked_at_twice_has_failed_once() -> None:
-    assert in_a_row(FIRST, FIRST, FIRST).times == 1
-    assert in_a_row(FIRST, SECOND, SECOND).times == 2
-
-
-def test_another_kind_begins_anew() -> None:
-    assert in_a_row(FIRST, SECOND, replace(THIRD, kind="m7i.large, ami-0c, subnet-0b")).times == 1
 
 
 def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
@@ -216,44 +207,10 @@ def test_twenty_machines_that_boot_for_a_minute_cost_one_call_in_five_seconds(ec
     assert (ec2.described, ec2.consoles) == (boot.LATE_SECONDS / INTERVAL, 0)
 
 
-def test_the_console_of_a_machine_that_is_late_is_read_now_and_then(ec2: Ec2) -> None:
-    poll = InstancePoll("us-west-2", IDS)
-    for second in range(30):
-        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 1 + second)
-        ec2.now += 1
-    assert ec2.consoles == 30 / INTERVAL
-    ec2.text = "tfdeploy: boot failed: line 7: mount"
-    with pytest.raises(BackendError, match="did not boot: its boot script failed"):
-        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 31)
-
-
 def test_a_machine_that_has_ended_is_said_at_once_with_its_console(ec2: Ec2) -> None:
     ec2.states[IDS[0]], ec2.text = "terminated", "the last words"
     with pytest.raises(BackendError, match=r"EC2 reports i-0 as terminated(.|\n)*the last words"):
         boot.refuse_ended(late_member(), InstancePoll("us-west-2", IDS), 1.0)
-
-
-@pytest.mark.parametrize("code", ["RequestLimitExceeded", "Throttling"])
-def test_a_call_that_is_throttled_is_repeated_later_and_later(ec2: Ec2, code: str) -> None:
-    poll = InstancePoll("us-west-2", IDS)
-    ec2.refusal = code
-    asked = []
-    for second in range(300):
-        before = ec2.described
-        assert poll.state(IDS[0]) is None
-        boot.refuse_ended(late_member(), poll, second)
-        asked += [second] if ec2.described > before else []
-        ec2.now += 1
-    assert asked == [0, 10, 30, 70, 130, 190, 250]
-    ec2.refusal = ""
-    ec2.now += LONGEST_INTERVAL
-    assert poll.state(IDS[0]) == "running"
-
-
-def test_another_error_is_one(ec2: Ec2) -> None:
-    ec2.refusal = "InvalidParameterValue"
-    with pytest.raises(SpecError, match="InvalidParameterValue"):
-        InstancePoll("us-west-2", IDS).state(IDS[0])
 
 
 @pytest.mark.parametrize(

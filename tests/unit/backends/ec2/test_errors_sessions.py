@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,18 +12,16 @@ import pytest
 from pulumi.runtime import set_all_config
 
 from tests.clusters import ID, cluster_ref
-from tests.http_server import serving
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
-from tfdeploy.backends.ec2 import account_bucket, cleanup
-from tfdeploy.backends.ec2.aws import account, api
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.aws.errors import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.discover import discover_clusters, health
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
-from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable
+from tfdeploy.errors import SpecError, TfdeployError, Unreachable
 
 REGION = "us-west-2"
 ASKED = spec(backend="ec2", command=["python", "x"], workers=1, ec2={"instance_type": "m7i.large"})
@@ -179,15 +176,6 @@ def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: 
     assert "Check the network" in str(error)
 
 
-def test_a_proxy_that_does_not_respond_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text(f"[default]\n{KEYS}")
-    monkeypatch.setenv("HTTPS_PROXY", "http://me:canary@127.0.0.1:1")
-    error = refused(region=REGION)
-    assert isinstance(error, Unreachable)
-    assert "HTTPS_PROXY" in str(error)
-    assert "canary" not in str(error)
-
-
 def test_an_expired_login_ends_neither_a_destroy_nor_the_command_with_the_hint_to_forget_machines(
     tmp_path: Path,
 ) -> None:
@@ -232,108 +220,3 @@ def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_exp
     account.forget()
     with pytest.raises(SpecError, match="aws sso login --profile ml"):
         discover_clusters()
-
-
-Body = Callable[[str], tuple[str, Mapping[str, str]]]
-FORMS: dict[str, tuple[Body, Callable[[], object]]] = {
-    "ec2": (
-        lambda code: (
-            f"<Response><Errors><Error><Code>{code}</Code><Message>no</Message></Error></Errors></Response>",
-            {},
-        ),
-        lambda: api.instance_states(REGION, ["i-1"]),
-    ),
-    "query": (
-        lambda code: (f"<ErrorResponse><Error><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>", {}),
-        lambda: cleanup.delete_roles(REGION, "/tfdeploy/x/"),
-    ),
-    "json": (
-        lambda code: (json.dumps({"__type": f"com.amazonaws.ssm#{code}", "message": "no"}), {}),
-        lambda: api.image_parameter(REGION, "/aws/x"),
-    ),
-    "rest-json": (
-        lambda code: (json.dumps({"ErrorCode": code, "Message": "no"}), {"x-amzn-ErrorType": code}),
-        lambda: api.file_systems(REGION, {}),
-    ),
-    "rest-xml": (
-        lambda code: (f"<Error><Code>{code}</Code><Message>no</Message></Error>", {}),
-        lambda: account_bucket.read_object(account_bucket.BucketFolder(REGION, "123456789012", "mnist"), "x"),
-    ),
-}
-
-
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, str, Mapping[str, str]], None]]:
-    """Sets what a server, which all clients of AWS reach, responds to each call."""
-    response: list[tuple[int, str, Mapping[str, str]]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def respond(self) -> None:
-            status, body, headers = response[-1]
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        do_GET = do_POST = do_HEAD = do_PUT = respond  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    (tmp_path / "config").write_text(f"[default]\n{KEYS}")
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    with serving(Handler) as port:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-        yield lambda status, body, headers: response.append((status, body, headers))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    ("code", "status", "text"),
-    [
-        (
-            "ExpiredToken",
-            400,
-            "no (us-west-2). Run `aws ",
-        ),
-        ("OptInRequired", 401, "no (us-west-2). Run `pulumi config set aws:region "),
-        ("ServiceUnavailable", 503, "no (us-west-2). Run the command again later"),
-        ("NeverSeenBefore", 409, "no (us-west-2). Correct the id, name or value"),
-    ],
-)
-def test_a_code_means_the_same_in_each_form(
-    form: str, code: str, status: int, text: str, server: Callable[[int, str, Mapping[str, str]], None]
-) -> None:
-    body, call = FORMS[form]
-    server(status, *body(code))
-    with pytest.raises((SpecError, BackendError)) as error:
-        call()
-    assert str(error.value).startswith(f"AWS: An error occurred ({code}) when calling the ")
-    assert text in str(error.value)
-    assert not isinstance(error.value, Unreachable)
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (400, "Run `aws sso login`"),
-        (403, "when calling the HeadBucket operation: Forbidden (us-west-2). Ask those who administer"),
-        (301, "Run `pulumi config set aws:region"),
-    ],
-)
-def test_a_response_to_head_has_a_status_alone(
-    status: int, expected: str, server: Callable[[int, str, Mapping[str, str]], None]
-) -> None:
-    server(status, "", {"x-amz-bucket-region": "eu-west-1"})
-    with pytest.raises(SpecError) as error:
-        account_bucket.exists(account_bucket.BucketFolder(REGION, "123456789012", "mnist"))
-    assert expected in str(error.value)
-
-
-@pytest.mark.parametrize("status", [200, 403])
-def test_the_page_of_a_network_is_not_aws(status: int, server: Callable[[int, str, Mapping[str, str]], None]) -> None:
-    server(status, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
-    with pytest.raises(SpecError, match="something other than AWS responded"):
-        account.account_id(REGION)

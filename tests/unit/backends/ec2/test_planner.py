@@ -88,8 +88,3 @@ REMOVES = "`pulumi destroy` removes:"
 )
 def test_what_is_kept_and_removed(train_dir: str, args: dict[str, Any], lines: list[str]) -> None:
     assert told(train_dir, **args) == lines
-
-
-def test_the_clusters_own_file_systems_are_told_with_their_size() -> None:
-    (line,) = told(SHARED, {"fs-0b": 3 << 30}, ec2={"efs": "new"})
-    assert line.endswith(" on the file system fs-0b, 3 GiB")

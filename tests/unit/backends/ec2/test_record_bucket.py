@@ -28,7 +28,7 @@ from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.record_bucket import RecordBucketProvider
 from tfdeploy.backends.ec2.watchdog.record_upload import part_name
 from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.errors import BackendError, SpecError
+from tfdeploy.errors import BackendError
 
 CLUSTER = cluster_ref("ec2", f"ec2://eu-west-1/Mnist-2-{ID}", name="Mnist-2")
 FOLDER = f"Mnist-2-{ID}"
@@ -119,23 +119,6 @@ def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None
     assert record_bucket.stored_run(CLUSTER).run_state is None
 
 
-def listed_artifacts(version: str, *names: str) -> bytes:
-    """The list of a run's artifacts, each of one file with three bytes."""
-    files = [ManifestFile(name, 3, version) for name in names]
-    artifacts = [ManifestArtifact("keras", file.name, "m", 0, [file]) for file in files]
-    return json.dumps(ArtifactList(artifacts).to_dict()).encode()
-
-
-def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
-    text, folder = listed_artifacts("1", "one", "two"), f"{RUN}/artifacts"
-    written(s3, 100.0, {f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"})
-    record_bucket.download(CLUSTER)
-    written(s3, 200.0, {f"{folder}.json": text, f"{folder}/one": b"one", LOG: b"new"})
-    record_bucket.download(CLUSTER)
-    home = at_home()
-    assert (home[f"{folder}/one"], home[f"{folder}/two"], home[LOG]) == ("one", "two", "new")
-
-
 def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> None:
     """The manager was lost while it uploaded a newer checkpoint, and before it uploaded the last lines."""
 
@@ -160,71 +143,11 @@ def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> Non
     assert "runs/earlier/events.jsonl" in home
 
 
-def test_the_record_of_another_life_puts_the_copy_by(s3: Any, tmp_path: Path) -> None:
-    written(s3, 100.0, {STATE: EMPTY.encode()})
-    record_bucket.download(CLUSTER)
-    written(s3, 200.0, {}, "b2")
-    record_bucket.download(CLUSTER)
-    assert at_home() == {"record_id": "b2", "alive": ""}
-    assert [path.parent.name for path in (tmp_path / "state").rglob("run_state.json")] == ["r"]
-
-
 @pytest.mark.parametrize("text", ["nonsense", "[]", '{"record_id": "a1", "at": 1}'])
 def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str) -> None:
     written(s3, 100.0, {})
     s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=MANIFEST, Body=text)
     with pytest.raises(BackendError, match="is not a valid manifest"):
-        record_bucket.download(CLUSTER)
-
-
-def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) -> None:
-    checkpoint = f"{RUN}/artifacts/checkpoint"
-    written(s3, 100.0, {f"{RUN}/artifacts.json": listed_artifacts("1", "checkpoint"), checkpoint: b"555", LOG: b"line"})
-    s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{checkpoint}", Body=b"999")
-    assert record_bucket.download(CLUSTER)
-    assert checkpoint not in at_home()
-    assert at_home()[LOG] == "line"
-
-
-@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "shorter"])
-def test_a_missing_file_is_an_error_and_one_outside_is_ignored(
-    s3: Any, monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
-    written(s3, 100.0, {LOG: b"one", STATE: EMPTY.encode(), "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
-    place = {"Bucket": record_bucket.bucket_of(CLUSTER).name, "Key": f"{FOLDER}/record/a1/{LOG}"}
-    s3.put_object(**place, Body=b"") if is_there else s3.delete_object(**place)
-    monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
-    with pytest.raises(record_bucket.RecordIncomplete, match=f"{LOG} differs from the manifest"):
-        record_bucket.download(CLUSTER)
-    assert RecordCopy(CLUSTER).record.last_alive() == 0.0, "the next call tries again"
-    assert at_home() == {"record_id": "a1", STATE: EMPTY}, "what is whole is used where the manager is gone"
-
-
-def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:
-    written(s3, 100.0, {STATE: EMPTY.encode()})
-    record_bucket.download(CLUSTER)
-    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
-    record_bucket.download(CLUSTER)
-    assert at_home() == {}
-
-
-def test_a_record_that_cannot_be_brought_is_that_of_an_earlier_life_all_the_same(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
-    written(s3, 100.0, {LOG: b"one"})
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
-    said = record_bucket.retire(CLUSTER, keep=True)
-    assert said.startswith("the record could not be downloaded completely (")
-    record_bucket.download(CLUSTER)
-
-
-def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
-    written(s3, 100.0, {})
-    where = record_bucket.bucket_of(CLUSTER)
-    denied = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": f"{where.arn}*"}
-    s3.put_bucket_policy(Bucket=where.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [denied]}))
-    with pytest.raises(SpecError, match=r"calling the GetObject operation: .* Ask those who administer"):
         record_bucket.download(CLUSTER)
 
 

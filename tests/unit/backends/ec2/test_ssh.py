@@ -15,7 +15,7 @@ from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.boot import host_key
 from tfdeploy.backends.ec2.machine.machine_provider import discover_hosts
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
-from tfdeploy.errors import NotFound, SpecError, Unreachable
+from tfdeploy.errors import NotFound, SpecError
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
 HOSTS = {
@@ -35,26 +35,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def known() -> SshHosts:
     return SshHosts("mnist-ps-m0", "ubuntu", HOSTS)
-
-
-def test_what_is_written_is_read_again() -> None:
-    assert ssh.read(CLUSTER) == SshHosts()
-    ssh.write(CLUSTER, known())
-    assert ssh.read(CLUSTER) == known()
-    ssh.write(CLUSTER, SshHosts())
-    assert ssh.read(CLUSTER) == SshHosts()
-
-
-def test_only_the_user_may_read_it_and_no_draft_is_left() -> None:
-    ssh.write(CLUSTER, known())
-    folder = ssh.folder(CLUSTER)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert sorted(path.name for path in folder.iterdir()) == ["known_hosts", "machines.json", "ssh_config"]
-
-
-def test_machines_are_known_by_their_instances() -> None:
-    ssh.write(CLUSTER, known())
-    assert (ssh.folder(CLUSTER) / "known_hosts").read_text() == f"i-0a {KEY}\ni-0b {KEY}w\n"
 
 
 def run_ssh(machine: str) -> dict[str, str]:
@@ -90,16 +70,6 @@ def test_ssh_goes_through_ssm_to_a_machine_whose_address_is_its_id() -> None:
     assert "proxycommand" not in run_ssh("mnist-ps-m0")
 
 
-def test_a_jump_host_of_the_users_own_leads_to_private_addresses(tmp_path: Path) -> None:
-    ssh.write(CLUSTER, known())
-    file = ssh.config_file(CLUSTER)
-    own = tmp_path / "config"
-    own.write_text("Host mnist-*\n  ProxyJump me@bastion\n  User somebody\n")
-    file.write_text(file.read_text().replace("~/.ssh/config", str(own)))
-    found = run_ssh("mnist-worker-m0")
-    assert (found["proxyjump"], found["user"], found["hostname"]) == ("me@bastion", "ubuntu", "198.51.100.8")
-
-
 @pytest.mark.parametrize(
     ("access", "address"),
     [("", "198.51.100.7"), ("public", "198.51.100.7"), ("private", "172.31.0.9"), ("ssm", "i-mnist-ps-m0")],
@@ -125,13 +95,6 @@ def test_what_a_preview_finds_out_is_used_and_not_stored_until_an_update_stores_
     ssh.use(CLUSTER, SshHosts())
     assert ssh.read(CLUSTER) == SshHosts()
     assert (ssh.folder(CLUSTER) / "known_hosts").read_text().count("\n") == 2, "what is stored stays"
-
-
-@pytest.mark.parametrize("name", ["a'b", "it's 5% of a key", "%h", "$HOME", "#1", "ä b"])
-def test_a_state_folder_of_any_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name))
-    ssh.write(CLUSTER, known())
-    assert run_ssh("mnist-ps-m0")["identityfile"].replace("%%", "%") == str(ssh.folder(CLUSTER) / "id_ed25519")
 
 
 @pytest.mark.parametrize("name", ['a"b', "${HOME}", "a\\b", "a\nForwardAgent yes"])
@@ -175,25 +138,12 @@ def test_ssh_tells_machines_apart_and_knows_no_other() -> None:
     assert other["user"] != "ubuntu"
 
 
-def test_without_a_machine_ssh_still_reads_it() -> None:
-    ssh.write(CLUSTER, SshHosts(user="ubuntu"))
-    assert run_ssh("mnist-ps-m0")["hostname"] == "mnist-ps-m0"
-
-
 def test_a_cluster_leads_to_its_manager_and_an_address_to_its_machine() -> None:
     ssh.write(CLUSTER, known())
     assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
     there = f"{CLUSTER['home']}#mnist-worker-m0"
     assert ssh.route(there) == SshTarget("ssh://mnist-worker-m0", ssh.config_file(CLUSTER))
     assert ssh.region(CLUSTER) == "us-west-2"
-
-
-def test_what_is_not_known_is_not_reached() -> None:
-    with pytest.raises(Unreachable, match="the Swarm of mnist-k3v9x2abcd has no manager yet"):
-        ssh.route(CLUSTER["home"])
-    ssh.write(CLUSTER, known())
-    with pytest.raises(Unreachable, match="mnist-worker-m9 does not exist"):
-        ssh.route(f"{CLUSTER['home']}#mnist-worker-m9")
 
 
 @pytest.mark.parametrize(
@@ -208,12 +158,6 @@ def test_what_is_not_known_is_not_reached() -> None:
 )
 def test_the_host_key_is_read_from_the_console(console: str, key: str) -> None:
     assert host_key(console) == key
-
-
-def test_a_console_that_is_cut_off_shows_no_half_of_a_key() -> None:
-    line = f"tfdeploy: host key: {KEY}"
-    assert {host_key(line[:end]) for end in range(len(line))} == {""}
-    assert host_key(f"tfdeploy: host key: {KEY[:-9]}[   12.3] eth0: up\n") == ""
 
 
 def write_key(folder: Path, text: str, name: str = "cluster.pub") -> str:

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER
-from tfdeploy.backends.ec2 import ssh_key
-from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.ssh_key import SshKeyProvider, find_stored_key
 from tfdeploy.backends.ec2.swarm import SwarmProvider
-from tfdeploy.errors import BackendError
 
 URN = "urn:pulumi:dev::project::tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:SshKey::mnist-ssh-key"
 
@@ -28,12 +25,6 @@ def test_each_cluster_gets_another_key_which_ec2_accepts(tmp_path: Path) -> None
     assert not SshKeyProvider().diff("", first, {"name": "mnist"}).changes
 
 
-def test_without_ssh_keygen_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BackendError, match=r"ssh-keygen is not installed\. Install it"):
-        SshKeyProvider().create({"name": "mnist"})
-
-
 @pytest.mark.parametrize(
     ("outputs", "key"),
     [({"private_key": "key"}, "key"), ({"private_key": {"4dabf": "1b47", "value": "key"}}, "key"), ({}, "")],
@@ -43,12 +34,6 @@ def test_the_key_is_found_in_the_state(outputs: dict[str, Any], key: str) -> Non
     state = {other: {"outputs": {"private_key": "another"}}, URN: {"outputs": outputs}}
     assert find_stored_key(state, "mnist") == key
     assert find_stored_key({other: state[other]}, "mnist") == ""
-
-
-def test_a_computer_that_has_the_key_does_not_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    ssh.store_key(CLUSTER, "key")
-    assert ssh_key.read_stored_key(CLUSTER) == ""
 
 
 def test_a_colleagues_key_is_one_update_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

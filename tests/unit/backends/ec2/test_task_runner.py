@@ -9,31 +9,16 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2 import fleets
-from tests.unit.backends.ec2.fleets import CLUSTER, instance
+from tests.unit.backends.ec2.fleets import CLUSTER
 from tfdeploy.agent.model.run_state import LauncherReport, RunState
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.backends.base import ObservedMachines, ObservedState
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.ec2 import record_bucket, task_runner
-from tfdeploy.backends.ec2.aws import account, api
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.errors import BackendError
 
 NOW = 1_000_000_000.0
-
-
-@pytest.mark.parametrize("is_preview", [True, False])
-def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_preview: bool) -> None:
-    asked: list[Any] = []
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
-    monkeypatch.setattr(record_bucket, "download", asked.append)
-    state = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert state.machines.statuses == {"mnist-ps-m0": "stopped"}
-    monkeypatch.setattr(api, "instances", lambda *_: [])
-    BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert (tmp_path / "state").exists() != is_preview
-    assert asked == ([] if is_preview else [CLUSTER])
 
 
 @pytest.fixture
@@ -110,17 +95,3 @@ def test_only_a_machine_that_had_a_task_is_gone(observed: Callable[..., Observed
     assert (found.machines.status("mnist-m0"), found.machines.status("mnist-m1")) == ("gone", "not created")
     assert found.cost is not None
     assert found.cost["per_hour"] == 0.0
-
-
-def test_of_a_record_that_cannot_be_read_machines_are_gone_and_not_said_to_be_never_created(
-    observed: Callable[..., ObservedState], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_: Any) -> bool:
-        raise BackendError("the bucket cannot be read")
-
-    observed(run_state())
-    found = ObservedState(NOW, RecordView(at=NOW), NOW, None, machines=ObservedMachines(others="gone"))
-    monkeypatch.setattr(DockerTaskRunner, "observe", lambda *_: found)
-    assert BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.others == "not created"
-    monkeypatch.setattr(record_bucket, "download", refused)
-    assert BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines.others == "gone"

@@ -1,20 +1,14 @@
 """The script that a machine begins with: its text, its size, and what bash and Docker make of it."""
 
-import shlex
 import subprocess
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.cases import changed_lines, check_golden
-from tfdeploy.backends import zipapp
 from tfdeploy.backends.ec2.machine.user_data import (
     FAILED,
-    HOST_KEY,
-    SHARED,
     Boot,
-    device,
-    disk_folder,
     user_data,
 )
 from tfdeploy.backends.ec2.watchdog.main import DEFAULTS
@@ -28,8 +22,6 @@ SHARING = replace(
 CARED_FOR = replace(PLAIN, watchdog={**DEFAULTS, "spot": True, "bucket": "records", "folder": "mnist-k3v9x2abcd"})
 WITH_GPUS = replace(PLAIN, gpus=4)
 WITH_DISKS = replace(SHARING, disks=("", "vol-0123456789abcdef0"))
-LARGEST = 16 * 1024
-"""The limit of user data in bytes: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html."""
 
 LARGEST_BOOT = Boot(
     f"{'m' * 40}-evaluator-m999",
@@ -83,16 +75,6 @@ def test_bash_can_read_it(boot: Boot) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_longest_is_shorter_than_what_ec2_takes() -> None:
-    assert len(script(LARGEST_BOOT, zipapp.watchdog()).encode()) < LARGEST * 0.95
-
-
-def test_disks_are_named_as_ec2_recommends() -> None:
-    names = [device(number) for number in range(MOST_VOLUMES)]
-    assert (names[0], names[-1], len(set(names))) == ("/dev/sdf", "/dev/sdp", MOST_VOLUMES)
-    assert (disk_folder(0), disk_folder(MOST_VOLUMES - 1)) == ("/mnt/volumes/sdf", "/mnt/volumes/sdp")
-
-
 VOLUME = "vol-0123456789abcdef0"
 UNKNOWN = f"""\
 {FAILED}: {VOLUME} has no file system that is known here, and tfdeploy formats only volumes that it created. \
@@ -133,18 +115,3 @@ def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
     program = between(text, f"{command} >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
     unpacked = subprocess.run(["bash", "-c", f"{command}\n{program}\nEND\n"], capture_output=True, check=True).stdout
     assert unpacked == WATCHDOG
-
-
-def test_the_host_key_is_shown_as_the_console_is_read() -> None:
-    (line,) = [line for line in script(PLAIN).splitlines() if line.startswith("sed")]
-    command = [*shlex.split(line)[:2]]
-    done = subprocess.run(command, input="ssh-ed25519 AAAA me\n", capture_output=True, text=True, check=True)
-    assert done.stdout == f"{HOST_KEY}ssh-ed25519 AAAA me\n"
-
-
-@pytest.mark.parametrize("train", ["runs of today", "a'b", "$(reboot)", "a;b"])
-def test_a_folder_of_any_name_is_one_word_of_the_script(train: str) -> None:
-    (line,) = [line for line in script(replace(SHARING, train=train)).splitlines() if "1777" in line]
-    whole = f"mkdir() {{ printf '%s|' \"$@\"; }}; {line}"
-    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=True)
-    assert done.stdout == f"-p|-m|1777|{SHARED}/{train}|"
