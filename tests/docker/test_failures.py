@@ -10,7 +10,6 @@ from tfdeploy.agent.model.events import LAUNCHER_LOST, RECORD_RESTORED, TASK_INT
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.labels import RECORD_VOLUME, volume_name
-from tfdeploy.units import text_of_size
 
 JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}'
 NOW = f'{JOB}, wait="0"'
@@ -127,22 +126,3 @@ def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerP
     project.docker("tag", project.image, lost)
     project.until_running("worker-0")
     project.docker("image", "rm", "--force", lost)
-
-
-def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
-    name = f"{project.name}-other"
-    total = int(project.docker("info", "--format", "{{.MemTotal}}"))
-    half = total // 2
-    reserve = f"--reserve-memory={half}"
-    project.docker("service", "create", "--quiet", "--name", name, reserve, project.image, "sleep", "600")
-    try:
-        project.write(f'{JOB}, workers=1, jobs={{"worker": {{"memory": "{total * 2 // 3}"}}}}')
-        done = project.call("preview", "--stack", project.stack)
-    finally:
-        project.docker("service", "rm", name)
-    assert done.exit_code != 0
-    assert "no machine has that free" in done.output
-    found = re.search(rf"cpus, ([0-9.]+) GiB of {re.escape(text_of_size(total))}", done.output)
-    # Others may have reserved more on this engine meanwhile.
-    assert found is not None
-    assert float(found[1]) <= (total - half) / 2**30 + 0.1

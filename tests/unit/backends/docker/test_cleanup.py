@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from docker.errors import APIError
 
-from tests.unit.cases import inventory, spec
 from tests.unit.props import cluster, dependencies, run_props
 from tfdeploy.backends.base import CONTROLLER, ClusterRef
 from tfdeploy.backends.container_layout import TRAIN_FOLDER
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.cleanup import remove_all
-from tfdeploy.backends.docker.containers import ControllerPlacement, containers
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import (
     RECORD_VOLUME,
@@ -26,11 +23,8 @@ from tfdeploy.backends.docker.labels import (
     user_volume_labels,
     volume_name,
 )
-from tfdeploy.backends.docker.planner import retained_data
 from tfdeploy.backends.docker.swarm.services import controller_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
-from tfdeploy.plan import retained_data as preview
-from tfdeploy.plan.plan import make_plan
 from tfdeploy.spec.docker import CLEANUP_IMAGE
 
 CLUSTER = cluster()
@@ -183,33 +177,6 @@ def test_without_that_image_destroy_ends_and_names_the_volume_and_the_command() 
     assert f"run `docker volume rm {TRAIN}` where it exists" in said
 
 
-def test_a_preview_says_what_destroy_does_with_each_volume() -> None:
-    asked = spec(workers=1, container={"volumes": ["dataset:/data"], "retain_volumes": False})
-    plan = make_plan(asked, inventory(asked, train_dir=TRAIN_FOLDER))
-    made = containers(CLUSTER, asked, plan, ControllerPlacement("", "", {}))
-
-    def lines(retain: bool, manager: str = "box", **sizes: int) -> tuple[str, ...]:
-        return preview.lines(retained_data(CLUSTER, plan, made, retain, "/records", sizes, manager))
-
-    removed = ("`pulumi destroy` removes:", f"  checkpoints: volume {TRAIN} on box")
-    assert "  volume: volume dataset on box, 3 MiB" in lines(retain=False, dataset=3 << 20)
-    assert "  volume: volume dataset on box" in lines(retain=False, dataset=3 << 20, manager="m0"), (
-        "another engine's volume"
-    )
-    assert lines(retain=False) == (
-        "`pulumi destroy` keeps:",
-        "  record: /records",
-        "  volume: volume dataset on box",
-        *removed,
-    )
-    assert removed[1] in lines(retain=True)[1:]
-    assert "`pulumi destroy` removes:" not in lines(retain=True)
-    shared = spec(workers=1, backend="docker", train_dir="/shared")
-    plan = make_plan(shared, inventory(shared))
-    made = containers(CLUSTER, shared, plan, ControllerPlacement("", "", {}))
-    assert lines(retain=False)[2] == "  checkpoints: /shared"
-
-
 USED = {**dependencies(), "network": "used"}
 FORMER: ClusterRef = {**cluster(), "owner": "somebody@elsewhere"}
 
@@ -225,8 +192,3 @@ def remaining(in_use: int) -> set[str]:
 
 def test_a_network_that_was_replaced_is_removed_when_its_last_container_has_ended() -> None:
     assert remaining(in_use=2) == {"used", "other"}
-
-
-def test_an_update_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleanup, "_NETWORK_SECONDS", 0.2)
-    assert remaining(in_use=1_000_000) == {"used", "replaced", "other"}

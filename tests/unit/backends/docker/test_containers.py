@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.cases import spec
 from tests.unit.props import cluster
 from tfdeploy.backends.docker import containers
-from tfdeploy.backends.image_content import DEFAULT_IMAGE, context_hash
-from tfdeploy.errors import SpecError
+from tfdeploy.backends.image_content import DEFAULT_IMAGE
 from tfdeploy.spec.cluster import ClusterSpec
 
 CONTENT = "0123456789abcdef0123456789abcdef"
@@ -58,12 +57,6 @@ def test_what_is_built_is_named_by_its_content_and_pushed_to_the_registry() -> N
     name = "registry.example.com/team/mnist-k3v9x2abcd:0123456789abcdef"
     assert run(requested, CONTENT) == {"chief": name, "ps": "mine:1", "worker": name}
     assert built(requested, CONTENT) == {"chief": [name], "worker": [name]}
-
-
-def test_without_a_registry_it_has_a_name_of_this_engine() -> None:
-    assert built(spec(container={"build": "image"}, workers=1), CONTENT) == {
-        "worker": ["mnist-k3v9x2abcd:0123456789abcdef"]
-    }
 
 
 def test_requirements_are_a_layer_of_their_own_over_whatever_there_is() -> None:
@@ -111,12 +104,6 @@ def test_a_registry_takes_every_name(project: str, stack: str, name: str) -> Non
     requested = spec(name, container={"build": "image"}, workers=1)
     image = containers.builds(cluster(project, stack, name), requested, CONTENT)["worker"][0].name
     assert REPOSITORY.fullmatch(image.partition(":")[0])
-
-
-def test_a_missing_folder_is_refused_by_its_argument(tmp_path: Path) -> None:
-    with pytest.raises(SpecError) as refusal:
-        context_hash(spec(workers=1, container={"build": str(tmp_path / "none")}))
-    assert refusal.value.where == "mnist: container.build"
 
 
 PAGES_AND_RECIPES = (

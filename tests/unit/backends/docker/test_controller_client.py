@@ -1,10 +1,7 @@
 """Calls of the controller through an engine: all over one relayed connection, which is replaced when it has ended."""
 
 import json
-import socket
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +9,8 @@ import pytest
 
 from tests.unit.backends.docker.fake_engine import CONNECTED, TOKEN, FakeEngine, fake_engine, responds
 from tests.unit.props import CANARY, task_props
-from tests.waiting import until
 from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.docker.engine import controller_client
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.terminal import STDERR, STDOUT
@@ -59,14 +54,6 @@ def test_a_response_and_a_body_are_complete(fake: FakeEngine, controller: Contro
     assert [called.body for called in fake.called] == [data, data]
 
 
-def test_calls_of_several_threads_do_not_mix(fake: FakeEngine, controller: ControllerClient) -> None:
-    fake.controller = lambda handler: responds(handler.path.encode() * 1000)(handler)
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda number: controller.call("GET", f"/{number}"), range(100)))
-    assert found == [f"/{number}".encode() * 1000 for number in range(100)]
-    assert fake.calls.count("POST exec/1/start") == 1
-
-
 def test_a_connection_that_has_ended_is_replaced(fake: FakeEngine, controller: ControllerClient) -> None:
     controller.call("GET", "/stopped")
     fake.end_relays()
@@ -85,13 +72,6 @@ def test_a_refusal(fake: FakeEngine, controller: ControllerClient, head: str) ->
         with pytest.raises(CallError, match=r"^GET /nothing: 404 no such call$"):
             controller.call("GET", "/nothing")
     assert fake.calls.count("POST exec/1/start") == (2 if head else 1)
-
-
-def test_a_refusal_of_a_body_that_is_not_read(fake: FakeEngine, controller: ControllerClient) -> None:
-    fake.controller, fake.reads_bodies = responds(b"too long", 413, "Connection: close\r\n"), False
-    for _ in range(2):
-        with pytest.raises(CallError, match=r"^PUT /run: 413 too long$"):
-            controller.call("PUT", "/run", LONG)
 
 
 BEGINS = [
@@ -139,46 +119,6 @@ def test_a_controller_that_ends_during_calls(fake: FakeEngine, controller: Contr
     assert TOKEN not in str(raised.value)
     fake.controller = responds(b"{}")
     assert controller.json("GET", "/stopped") == {}
-
-
-@pytest.mark.parametrize("response", [b"", b'{"stop', b"[" * 100_000])
-def test_a_response_that_is_not_json(fake: FakeEngine, controller: ControllerClient, response: bytes) -> None:
-    fake.controller = responds(response)
-    with pytest.raises(Unreachable, match="sent a response that is not JSON"):
-        controller.json("GET", "/stopped")
-
-
-def test_a_controller_that_is_silent(fake: FakeEngine, controller: ControllerClient) -> None:
-    controller.call("GET", "/stopped")
-    stream = [*controller_client._RELAYS.values()][-1]._stream
-    assert stream is not None
-    assert isinstance(stream._socket, socket.socket)
-    stream._socket.settimeout(0.1)  # of this connection alone: the next one has the time of a busy computer
-    has_ended = threading.Event()
-    fake.controller = lambda _: has_ended.wait()
-    with pytest.raises(Unreachable, match="timed out"):
-        controller.call("GET", "/stopped")
-    has_ended.set()
-    fake.controller = responds(b"{}")
-    assert controller.call("GET", "/stopped") == b"{}"
-    until(lambda: fake.calls.count("GET /stopped") == 3, "a call that took too long is not repeated")
-
-
-@pytest.mark.parametrize(
-    ("call", "response", "message"),
-    [
-        ("GET containers/json", [], "the controller of mnist does not run"),
-        ("POST containers/1/exec", 409, "the controller of mnist: the container 1: status 409"),
-        ("POST containers/1/exec", 500, "the controller of mnist: the container 1: status 500"),
-    ],
-)
-def test_a_container_in_which_no_command_can_run(
-    fake: FakeEngine, controller: ControllerClient, call: str, response: Any, message: str
-) -> None:
-    fake.responses[call] = response
-    with pytest.raises(Unreachable) as raised:
-        controller.call("GET", "/stopped")
-    assert str(raised.value) == message
 
 
 def test_a_run_and_the_token_are_in_no_argument(fake: FakeEngine, controller: ControllerClient) -> None:

@@ -1,6 +1,5 @@
 """Connections are shared by address, and only idempotent calls are retried."""
 
-import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,12 +79,6 @@ def test_an_engine_that_manages_no_swarm_is_named_with_what_to_do(
         Engine(ADDRESS).swarm_info()
 
 
-def test_the_sizes_of_volumes_are_those_that_the_engine_computes_in_time(clients: list[Client]) -> None:
-    assert Engine(ADDRESS).volume_sizes() == {"a": 7}
-    clients[0].is_stale = True
-    assert Engine(ADDRESS).volume_sizes() == {}
-
-
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:
     engine = Engine(ADDRESS)
     engine.call(lambda api: api.ping())
@@ -146,25 +139,3 @@ def test_tcp_without_tls_is_open(
     for name, value in {**environment, **({"DOCKER_CERT_PATH": str(tmp_path)} if environment else {})}.items():
         monkeypatch.setenv(name, value)
     assert is_open_tcp(address) is is_open
-
-
-def test_a_socket_of_an_id_that_another_user_has_now_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own, foreign, ended = (tmp_path / f"ssh-{pid}-0.sock" for pid in (os.getpid(), 1, 2))
-    for socket in (own, foreign, ended):
-        socket.touch()
-
-    def kill(pid: int, _: int) -> None:
-        if pid != os.getpid():
-            raise PermissionError if pid == 1 else ProcessLookupError
-
-    monkeypatch.setattr(connection, "runtime_root", lambda: tmp_path)
-    monkeypatch.setattr(os, "kill", kill)
-    assert connection._socket_path().parent == tmp_path
-    assert list(tmp_path.iterdir()) == [own]
-
-
-def test_two_connections_share_no_socket() -> None:
-    """That of a machine that was replaced still exists, and leads nowhere."""
-    assert connection._socket_path() != connection._socket_path()

@@ -27,11 +27,6 @@ NAME = st.from_regex(r"\A[A-Za-z]([A-Za-z0-9-]{0,38}[A-Za-z0-9])?\Z")
 CLUSTER_ID = st.from_regex(r"\A[a-z0-9]{10}\Z")
 
 
-def test_a_name_is_readable() -> None:
-    assert name_prefix(cluster()) == f"mnist-{ID}"
-    assert name_prefix({**cluster(), "id": ""}) == "mnist-new"
-
-
 @given(NAME, CLUSTER_ID)
 @example("A" * 40, ID)
 @example("a" * 38 + "-b", ID)

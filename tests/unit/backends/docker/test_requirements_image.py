@@ -12,8 +12,8 @@ from docker.errors import ImageNotFound
 
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.requirements_image import build_image, has_image
-from tfdeploy.errors import BackendError, CommandError
+from tfdeploy.backends.docker.requirements_image import build_image
+from tfdeploy.errors import CommandError
 
 BUILD = Build("mnist:0123", "", "FROM base\n", "mnist: installing the requirements x")
 
@@ -62,23 +62,6 @@ def test_a_failed_step_is_an_error_with_the_lines_that_it_printed_and_no_others(
         "  ERROR: Could not find a version that satisfies the requirement x\n"
         "  ERROR: No matching distribution found for x"
     )
-
-
-def test_a_build_that_cannot_begin_is_an_error_with_the_words_of_the_engine() -> None:
-    with pytest.raises(BackendError, match="mnist: installing the requirements x: pull access denied for base"):
-        build_image(engine({"error": "pull access denied for base", "errorDetail": {"message": "…"}}), BUILD, {})
-
-
-def test_a_build_has_the_name_and_the_labels() -> None:
-    scripted = Scripted([{"stream": "Successfully tagged"}])
-    build_image(cast(Engine, scripted), BUILD, {"a": "b"})
-    (request,) = scripted.requests
-    assert (request["tag"], request["labels"], request["fileobj"].read()) == ("mnist:0123", {"a": "b"}, b"FROM base\n")
-
-
-def test_an_image_that_the_engine_has_no_longer_is_missing() -> None:
-    assert has_image(engine(), BUILD.name)
-    assert not has_image(engine(), "other:0")
 
 
 @pytest.mark.parametrize(

@@ -125,13 +125,6 @@ def test_settings_that_the_launcher_does_not_use_do_not_change_the_service() -> 
     assert text(task_service(other)) == text(task_service(task_props()))
 
 
-@pytest.mark.parametrize(
-    ("grace", "seconds"), [(0.0, 60.0), (10.0, 60.0), (30.0, 60.0), (30.1, 120.0), (90.0, 120.0), (91.0, 240.0)]
-)
-def test_the_engine_waits_longer_than_the_launcher_in_powers_of_two(grace: float, seconds: float) -> None:
-    assert stop_timeout(grace) == seconds
-
-
 @given(st.floats(0, 366 * 24 * 3600.0))
 def test_a_launcher_is_never_killed_before_its_grace_is_over(grace: float) -> None:
     assert stop_timeout(grace) >= grace + 30.0
@@ -141,19 +134,6 @@ def launched(service: Service) -> dict[str, Any]:
     """The settings of a launcher."""
     settings: dict[str, Any] = json.loads(service.template["ContainerSpec"]["Command"][-1])
     return settings
-
-
-def test_capabilities_are_dropped() -> None:
-    assert "CapabilityDrop" not in task_service(task_props(ON_HOST)).template["ContainerSpec"]
-    dropping = task_service(task_props({**ON_HOST, "dropped_capabilities": ["CAP_NET_RAW"]}))
-    assert dropping.template["ContainerSpec"]["CapabilityDrop"] == ["CAP_NET_RAW"]
-
-
-@pytest.mark.parametrize("cpus", [0.001, 0.1, 0.29, 0.57, 1.1, 2.0, 64.0])
-def test_the_limit_of_processors_is_exact(cpus: float) -> None:
-    assert task_service(task_props(limits={"cpus": cpus})).template["Resources"]["Limits"]["NanoCPUs"] == round(
-        cpus * 1e9
-    )
 
 
 def test_the_address_of_a_manager_that_was_just_created_replaces_the_placeholder() -> None:

@@ -21,20 +21,6 @@ def test_processors_and_memory_are_those_of_docker_stats() -> None:
     assert (usage.cpus, usage.memory) == (1.5, 4_000)
 
 
-def test_with_cgroups_of_version_1_the_cache_has_another_name() -> None:
-    memory = {"usage": 5_000, "stats": {"total_inactive_file": 2_000}}
-    usage = usage_of({**STATS, "memory_stats": memory})
-    assert usage is not None
-    assert usage.memory == 3_000
-
-
-def test_a_container_that_has_just_begun_or_ended_divides_by_nothing() -> None:
-    begun = usage_of({**STATS, "precpu_stats": {"cpu_usage": {"total_usage": 0}}, "cpu_stats": STATS["precpu_stats"]})
-    assert begun is not None
-    assert begun.cpus >= 0
-    assert usage_of({**STATS, "memory_stats": {}}) is None
-
-
 @pytest.mark.parametrize("error", [BackendError("out of reach"), NotFound("no such container")])
 def test_a_machine_out_of_reach_and_a_container_that_has_ended_leave_their_tasks_out(error: Exception) -> None:
     class Measuring:
