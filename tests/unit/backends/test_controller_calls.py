@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.wire.rpc import CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
@@ -38,13 +37,6 @@ def running() -> World:
     job = World(ps=1, workers=1)
     job.come()
     return job
-
-
-def test_a_view_that_is_not_understood_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        CallError, match=r"another version of tfdeploy \(protocol 7; this version has 3\).*`pulumi up` updates"
-    ):
-        controller_calls.view(OlderController(view={"protocol": 7, "everything": "else"}), ViewRequest())
 
 
 def test_a_stop_waits_for_uploads_but_not_for_the_task_of_a_lost_machine_after_them() -> None:
@@ -138,10 +130,3 @@ def test_a_stop_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(BackendError, match="a signal has ended the wait for the tasks"):
         controller_calls.stop(Stopping(None), lambda: False, 1e9)
     assert controller_calls.stop(OlderController(stop={}, stopped={"stopped": True}), lambda: False, 1e9)
-
-
-def test_every_wait_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
-    with pytest.raises(BackendError, match="it did not end before `pulumi` received a signal"):
-        controller_calls.wait_for(lambda: False, "it did not end", 1e9)
-    controller_calls.wait_for(lambda: True, "it did not end", 1e9)

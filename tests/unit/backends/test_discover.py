@@ -7,12 +7,11 @@ import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
-from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, LABEL_PREFIX, cluster_labels, stack_labels
+from tfdeploy.backends.docker.labels import LABEL_PREFIX, cluster_labels, stack_labels
 from tfdeploy.backends.ec2 import discover as ec2
 from tfdeploy.backends.ec2.discover import TaggedResource
 from tfdeploy.backends.ec2.price.prices import Amount
 from tfdeploy.backends.local import discover as local
-from tfdeploy.cli.pulumi import places, settings
 
 TAGS = {"cluster-id": ID, "owner": OWNER, "project": "p", "stack": "dev", "cluster": "mnist"}
 TAGGED = {f"tfdeploy:{key}": value for key, value in TAGS.items()}
@@ -43,16 +42,6 @@ def test_things_of_an_engine_are_told_by_cluster() -> None:
     assert timestamp(None) == 0.0
 
 
-def test_the_controllers_service_knows_the_stack_after_it_was_renamed() -> None:
-    def service(hostname: str, stack: str) -> LabelledObject:
-        own = stack_labels(cluster_ref(stack=stack))
-        return LabelledObject("service", {**labels("b"), **own, HOSTNAME_LABEL: hostname}, 0.0)
-
-    services = [service("worker-0", "old"), service("controller", "new"), service("worker-1", "old")]
-    (found,) = group_by_cluster("docker", "unix:///d.sock", LABEL_PREFIX, services)
-    assert found.cluster["stack"] == "new"
-
-
 def test_things_of_a_region_have_a_price() -> None:
     machine = TaggedResource("instance", TAGGED, 5.0, Amount(0.1))
     disk = TaggedResource("volume", TAGGED, 4.0, Amount(0.02))
@@ -74,15 +63,3 @@ def test_a_folder_tells_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert local.cluster_of(str(home)) == cluster
     (found,) = [one for one in local.discover_clusters() if one.cluster["home"] == str(home)]
     assert (found.has, found.since > 0) == ({"folder": 1}, True)
-
-
-def test_settings_say_where_to_look(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.yaml"
-    (tmp_path / "Pulumi.dev.yaml").write_text(
-        'config:\n  aws:region: us-west-2\n  tfdeploy:docker:\n    host: "ssh://me@there"\n'
-        "  tfdeploy:kubernetes:\n    context: kind\n  tfdeploy:secrets:\n    secure: AAA\n"
-    )
-    known = settings(file, "dev")
-    assert places(known) == {"local": "", "docker": "ssh://me@there", "ec2": "us-west-2", "kubernetes": "kind"}
-    assert "tfdeploy:secrets" not in known
-    assert places(settings(file, "other")) == {"local": "", "docker": "", "ec2": "", "kubernetes": ""}

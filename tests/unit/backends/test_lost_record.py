@@ -69,14 +69,6 @@ def test_a_controller_that_has_a_record_keeps_it(served: Served, copy: Record) -
     assert served.controller.record.runs() == ["newer"]
 
 
-def test_what_was_never_copied_is_not_restored(
-    served: Served, copy: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
-    assert served.controller.record.runs() == []
-
-
 def test_a_record_that_cannot_be_restored_is_an_error_and_no_other_run_begins(
     served: Served, copy: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.clusters import cluster_ref
-from tests.unit.cases import plan, spec
+from tests.unit.cases import plan
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.model.run_state import (
     FAILED,
@@ -26,14 +26,10 @@ from tfdeploy.agent.record.artifacts import FileInfo, choose, relative_checkpoin
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.backends import move_record
-from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.image_content import named_image_content
 from tfdeploy.backends.local import task_runner as local_runner
-from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
 from tfdeploy.backends.move_checks import StoppedRun, begins_again, missing_checkpoint
-from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 
 RUN = RunState(replace(plan(workers=1).run, train_dir="/former/run"), 1.0)
@@ -151,11 +147,6 @@ def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
     assert missing_checkpoint(there, state, RUN.spec.id) == "", "the user was asked"
 
 
-def test_a_run_that_failed_and_is_followed_by_another_one_needs_no_checkpoint(tmp_path: Path) -> None:
-    lost = stopped(tmp_path, ArtifactList([], [TOO_LARGE]))
-    assert missing_checkpoint(lost, run(FAILED), "another") == ""
-
-
 @pytest.mark.parametrize(
     ("state", "manifest", "expected"),
     [
@@ -172,62 +163,6 @@ def test_a_copy_without_a_checkpoint_is_named(
     copied = replace(stopped(tmp_path, manifest), is_current=False)
     source = move_record._Source(cluster_ref("docker"), copied, state)
     assert ("begins again at step 0" in move_record._stale(source, RUN.spec.id)) == expected
-
-
-@pytest.mark.parametrize("backend", ["local", "docker"])
-def test_the_image_counts_where_it_is_not_used_too(tmp_path: Path, backend: str) -> None:
-    def content(**container: Any) -> str:
-        return named_image_content(spec(workers=1, backend=backend, container=container))
-
-    assert content() == ""
-    assert content(image="mine:1") == "mine:1"
-    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
-    before = content(build=str(tmp_path))
-    (tmp_path / "Dockerfile").write_text("FROM other\n")
-    assert before not in ("", content(build=str(tmp_path)))
-
-
-@pytest.mark.parametrize("has_moved", [False, True])
-def test_a_move_from_local_deletes_no_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_moved: bool
-) -> None:
-    """It keeps what `destroy` keeps, but the record, which has moved."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    places = Places(str(tmp_path / "state/tfdeploy/clusters/mnist"))
-    Record(places.record).save(run(SUCCEEDED))
-    (places.train / "earlier").mkdir(parents=True)
-    (places.train / "earlier/model.ckpt-5").write_text("the only copy")
-    cluster = cluster_ref("local", str(places.home))
-    said = LocalTaskRunner().delete_all(cluster, "", {"volumes": False, "record": False, "is_elsewhere": has_moved})
-    what = "the checkpoints are" if has_moved else "the record and the checkpoints are"
-    (archive,) = (tmp_path / "state/tfdeploy/retained/mnist").iterdir()
-    assert said == f"{what} stored in {archive}"
-    assert (archive / "train/earlier/model.ckpt-5").read_text() == "the only copy"
-    assert (archive / "record").exists() == (not has_moved)
-
-
-@pytest.mark.parametrize("retains", [True, False])
-def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retains: bool
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    cluster = cluster_ref("docker")
-    record_copy = RecordCopy(cluster)
-    record_copy.record.save(run())
-    retained: list[bool] = []
-    runner = DockerTaskRunner(engine=lambda _: cast(Any, None))
-    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: True)
-    monkeypatch.setattr(RecordCopy, "download", lambda *_: None)
-    monkeypatch.setattr(DockerTaskRunner, "grace", lambda *_: 0.0)
-
-    def remove_all(*args: Any) -> str:
-        retained.append(args[2])
-        return ""
-
-    monkeypatch.setattr(cleanup, "remove_all", remove_all)
-    runner.delete_all(cluster, "", {"volumes": retains, "record": True, "is_elsewhere": True})
-    assert retained == [retains]
 
 
 def test_tasks_that_have_not_stopped_do_not_train_at_two_places(

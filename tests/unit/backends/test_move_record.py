@@ -92,12 +92,6 @@ def bring_home(monkeypatch: pytest.MonkeyPatch) -> Bring:
     return bring
 
 
-def test_the_copy_is_checked_where_it_is(recorded: Record, bring_home: Bring) -> None:
-    bring_home(recorded(), REPLACEMENT)
-    copy = RecordCopy(CLUSTER).record
-    assert (copy.artifacts_folder(RUN.id) / "checkpoint").read_bytes() == b"xx"
-
-
 @pytest.mark.parametrize("keeps", [False, True])
 def test_the_next_controller_chooses_another_folder_unless_the_machines_see_this_one(
     recorded: Record, bring_home: Bring, keeps: bool
@@ -140,11 +134,6 @@ def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(
     for replacement in (replace(REPLACEMENT, keeps_train_dir=True), replace(REPLACEMENT, continues=False)):
         bring_home(recorded(started=1.5, is_empty=True), replacement)
     bring_home(recorded(is_empty=True), REPLACEMENT)  # it has not begun
-
-
-def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record, bring_home: Bring) -> None:
-    """The machine of the controller is replaced already."""
-    bring_home(recorded(is_current=False), REPLACEMENT)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])

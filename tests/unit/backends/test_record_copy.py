@@ -61,34 +61,6 @@ def present() -> Iterator[Distant]:
         yield distant
 
 
-def test_another_life_that_begins_during_an_update_does_no_harm(
-    present: Distant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    present.update()
-    before, read = present.content(present.copy, "run"), Distant.call
-    present.print(0, [(STDOUT, b"more")])
-
-    def call(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
-        if path == "/ranges":
-            distant.begin_life()
-            distant.submit("run", 1)
-            distant.print(0, [(STDOUT, b"strange")])
-        return read(distant, method, path, body)
-
-    monkeypatch.setattr(Distant, "call", call)
-    with pytest.raises(ValueError, match="another record"):
-        present.update()
-    assert present.content(present.copy, "run") == before
-
-
-def test_a_cluster_without_a_run_has_nothing_to_copy(distant: Distant) -> None:
-    assert distant.update().run_state is None
-    assert (distant.copy.runs(), distant.copy.last_alive()) == ([], 0.0)
-    distant.submit("one", 1)
-    distant.update()
-    assert distant.copy.last_alive() > 0.0
-
-
 def test_a_response_is_limited_and_checked(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
     present.print(0, [(STDOUT, b"x" * 1_000), (STDERR, b"y" * 1_000)])
     sizes, call = [], Distant.call
@@ -111,17 +83,6 @@ def stored(distant: Distant) -> dict[str, bytes]:
 
 def rows(distant: Distant) -> list[tuple[str, bool]]:
     return [(row.name, row.is_complete) for row in stored_artifacts(distant.copy.run_folder("run"))[0]]
-
-
-def test_artifacts_are_fetched_once_and_those_that_changed_again(present: Distant) -> None:
-    for content in (b"content", b"CONTENT"):
-        present.store(one=content * 20, two=b"")
-        present.update()
-        assert stored(present) == {"one": content * 20, "two": b""}
-        present.calls.clear()
-        present.update()
-        assert "/ranges" not in present.calls
-    assert not (present.copy.run_folder("run") / "artifacts.draft").exists()
 
 
 def test_what_takes_too_long_is_continued_by_the_next_observation(
@@ -147,23 +108,6 @@ def test_a_copy_deletes_what_is_listed_no_more_only_where_a_limit_is_stated(pres
         save_manifest(present.record.run_folder("run"), ArtifactList([], [LeftOut("one", 7, left_out, "m")]))
         present.update()
         assert stored(present) == left
-
-
-def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
-    present.store(one=b"12345", two=b"123456", three=b"1")
-    with monkeypatch.context() as patch:
-        patch.setattr(replica, "CLUSTER_BYTES", 10)
-        present.update()
-    assert rows(present) == [("one", True), ("two", False), ("three", False)]
-
-
-@pytest.mark.parametrize("text", ["", "{}", "nonsense", '{"artifacts": [{}], "left_out": []}'])
-def test_a_list_of_artifacts_that_cannot_be_read_deletes_nothing(present: Distant, text: str) -> None:
-    present.store(one=b"content")
-    present.update()
-    (present.record.run_folder("run") / "artifacts.json").write_text(text)
-    present.update()
-    assert stored(present) == {"one": b"content"}
 
 
 class SilentController:

@@ -39,19 +39,6 @@ def test_what_is_installed_and_for_how_long(
     assert installing(CLUSTER, 1000.0) == ""
 
 
-def test_one_of_two_images_may_be_done_before_the_other() -> None:
-    with noted(CLUSTER, ["slow"]):
-        with noted(CLUSTER, ["quick"]):
-            pass
-        assert "slow" in installing(CLUSTER, 0.0)
-
-
-def test_a_failed_installation_leaves_no_note() -> None:
-    with pytest.raises(RuntimeError), noted(CLUSTER, ["a"]):
-        raise RuntimeError
-    assert installing(CLUSTER, 0.0) == ""
-
-
 def test_the_note_of_a_process_that_was_killed_does_not_count() -> None:
     code = (
         "import os, signal; from tests.unit.backends.test_requirements_status import CLUSTER, noted\n"
@@ -60,11 +47,3 @@ def test_the_note_of_a_process_that_was_killed_does_not_count() -> None:
     subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False)
     assert list(requirements_status._folder().iterdir())
     assert installing(CLUSTER, 0.0) == ""
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"packages": 1, "since": "x", "pid": "y", "start": ""}'])
-def test_a_damaged_note_does_not_count(content: str) -> None:
-    with noted(CLUSTER, ["a"]):
-        (path,) = requirements_status._folder().iterdir()
-        path.write_text(content)
-        assert installing(CLUSTER, 0.0) == ""

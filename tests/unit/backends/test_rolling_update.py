@@ -273,13 +273,6 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
     assert swarm.applied == [desired] + [wrong] * (not is_at_once)
 
 
-def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:
-    with pytest.raises(BackendError, match=r": scheduled$"):
-        replace_worker([with_task(**OLD, end=Ended(3))], EngineTask(True, "", "scheduled"))
-    with pytest.raises(BackendError, match=r": it was removed$"):
-        replace_worker([with_task(**OLD)])
-
-
 @pytest.mark.parametrize("state", ["failed", "succeeded", "stopped"])
 def test_a_task_that_this_run_does_not_start_again_is_not_waited_for(state: str) -> None:
     replace_worker([with_task(**OLD), with_task(**{**OLD, "state": state})])
@@ -356,14 +349,6 @@ def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(monk
     desired = task_service(task_props())
     replace_task(cast(Swarm, swarm), desired, desired, "worker-1", lambda: world.job)
     assert (now[0], len(swarm.applied)) == (90.0, 1)
-
-
-def test_a_signal_ends_the_wait_for_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolling_update, "is_cancelled", lambda: True)
-    with pytest.raises(NotStarted, match="did not start before `pulumi` received a signal"):
-        wait_for_controller([None])
-    with pytest.raises(NotStarted, match="did not start again with its new settings before `pulumi` received a signal"):
-        replace_worker([with_task(**OLD)])
 
 
 def wait_for_controller(states: Sequence[EngineTask | None], failures: Iterator[int] | None = None) -> None:
