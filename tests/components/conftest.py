@@ -178,11 +178,6 @@ class Standing:
         assert run is not None
         return run.tasks[hostname].seen
 
-    def until_reported(self, hostname: str) -> None:
-        """Wait until the controller has heard from a task's launcher once more."""
-        known = self.last_report(hostname)
-        until(lambda: self.last_report(hostname) > known, f"a later report of {hostname}")
-
     def until_status(self, hostname: str, status: str, seconds: float = PATIENCE) -> None:
         """Wait until a task's status begins with `status`."""
         try:

@@ -11,9 +11,7 @@ import psutil
 from tests.components.conftest import Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
-from tfdeploy.agent.model.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
-from tfdeploy.agent.record.stored_artifact import CHANGED, LIMIT, OUTSIDE
-from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.agent.model.events import ARTIFACTS_STORED
 from tfdeploy.outputs import ArtifactRow
 
 MIB = 1 << 20
@@ -137,14 +135,6 @@ def test_models_and_the_newest_checkpoint_are_in_the_record(cluster: Standing) -
     assert list(retained.rglob("runs/*/artifacts/best.keras"))
 
 
-def test_a_stopped_run_has_its_newest_checkpoint(cluster: Standing) -> None:
-    saves(cluster, "checkpoint(7)", ps=1)
-    cluster.until_running("worker-0")
-    BACKEND.runner.stop_run(cluster.run_props())
-    assert sorted(files(cluster)) == ["checkpoint", "model.ckpt-7.data-00000-of-00001", "model.ckpt-7.index"]
-    assert [row["name"] for row in cluster.look().artifacts] == ["model.ckpt-7"]
-
-
 def test_a_launcher_that_is_killed_while_it_uploads_is_continued_by_the_next_one(cluster: Standing) -> None:
     saves(cluster, f'large("big.keras", {600 * MIB})')
     cluster.until_running("worker-0")
@@ -160,94 +150,12 @@ def test_a_launcher_that_is_killed_while_it_uploads_is_continued_by_the_next_one
     assert begun[-1] < begun[0]
 
 
-def test_an_upload_continues_after_its_controller_was_killed(cluster: Standing) -> None:
-    saves(cluster, f'large("big.keras", {600 * MIB})')
-    cluster.until_running("worker-0")
-    cluster.open()
-    with in_upload(cluster):
-        cluster.kill("controller")
-    rows = until_uploaded(cluster)
-    assert [(row["name"], row["size"], row["problem"]) for row in rows] == [("big.keras", 600 * MIB, "")]
-    begun = [event.count for event in cluster.events() if event.kind == "artifacts_begun"]
-    assert begun[-1] < begun[0]
-
-
 def test_a_cluster_that_is_deleted_waits_for_the_upload(cluster: Standing) -> None:
     saves(cluster, f'large("big.keras", {300 * MIB})')
     cluster.until_running("worker-0")
     retained = cluster.kept(cluster.clear())
     (path,) = retained.rglob("runs/*/artifacts/big.keras")
     assert path.stat().st_size == 300 * MIB
-
-
-def test_a_record_that_cannot_be_written_gets_the_artifacts_later(cluster: Standing) -> None:
-    saves(cluster, 'put("k.keras")')
-    cluster.until_running("worker-0")
-    obstacle = artifacts(cluster).with_name("artifacts.draft")
-    obstacle.touch()
-    cluster.open()
-    until(lambda: ("launcher_problem", "worker-0") in cluster.happened(), "it is tried again", seen=cluster.happened)
-    obstacle.unlink()
-    assert [row["problem"] for row in until_uploaded(cluster)] == [""]
-    assert files(cluster) == {"k.keras": b"content"}
-
-
-def test_what_cannot_be_uploaded_is_named(cluster: Standing) -> None:
-    (cluster.folder / "secret").write_text("secret")
-    statements = [
-        f'os.symlink("{cluster.folder}/secret", train / "link.keras")',
-        'large("large.keras", 3 << 30)',
-        'put("small.keras")',
-        'os.mkfifo(train / "pipe.keras")',
-        'os.symlink(train / "small.keras", train / "inside.keras")',
-    ]
-    saves(cluster, "; ".join(statements), artifacts=["**/*.keras", "nothing/**"])
-    cluster.until_running("worker-0")
-    cluster.open()
-    rows = until_uploaded(cluster)
-    assert files(cluster) == {"small.keras": b"content", "inside.keras": b"content"}
-    left_out = {event.artifacts[0]: event.reason for event in cluster.events() if event.kind == ARTIFACT_LEFT_OUT}
-    assert left_out == {"link.keras": OUTSIDE, "large.keras": LIMIT, "nothing/**": "no_match"}
-    assert {row["name"] for row in rows if row["problem"]} == set(left_out)
-    assert cluster.look().state == "succeeded"
-
-
-def test_a_file_that_changes_meanwhile_is_named(cluster: Standing) -> None:
-    saves(cluster, f'large("big.keras", {300 * MIB}); put("small.keras")')
-    cluster.until_running("worker-0")
-    path = Path(cluster.look().train_dir) / "big.keras"
-    cluster.open()
-    with in_upload(cluster):
-        path.touch()
-
-    def has_ended() -> bool:
-        path.touch()
-        return cluster.idle()
-
-    until(has_ended, "the launcher has ended", seen=cluster.happened)
-    left_out = {event.artifacts[0]: event.reason for event in cluster.events() if event.kind == ARTIFACT_LEFT_OUT}
-    assert left_out == {"big.keras": CHANGED}
-    assert list(files(cluster)) == ["small.keras"]
-
-
-def test_a_file_that_vanishes_meanwhile_is_not_missed(cluster: Standing) -> None:
-    saves(cluster, f'large("big.keras", {300 * MIB}); put("small.keras")')
-    cluster.until_running("worker-0")
-    path = Path(cluster.look().train_dir) / "big.keras"
-    cluster.open()
-    with in_upload(cluster):
-        path.unlink()
-    rows = until_uploaded(cluster)
-    assert [(row["name"], row["problem"]) for row in rows] == [("small.keras", "")]
-
-
-def test_nothing_is_uploaded_where_nothing_is_asked_for(cluster: Standing) -> None:
-    saves(cluster, "checkpoint(7)", artifacts=[])
-    cluster.until_running("worker-0")
-    cluster.open()
-    assert until_uploaded(cluster) == []
-    assert not artifacts(cluster).exists()
-    assert not [event for event in cluster.events() if event.kind == ARTIFACTS_LOST]
 
 
 TRAINS = """

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.conftest import TOKEN, WAITS, Standing
+from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
-from tests.waiting import until
-from tfdeploy.agent.model.run_state import STOP_REQUESTED
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.supervisor import marked
 
@@ -60,22 +58,6 @@ def test_each_update_lists_what_destroy_will_keep_and_where(train_dir: str, clus
     assert not train_dir or checkpoint == cluster.folder / "models" / run / "checkpoint", "the user's own is left alone"
 
 
-@pytest.mark.parametrize("token", [TOKEN, ""])
-def test_the_kept_record_says_that_the_job_was_stopped(token: str, cluster: Standing) -> None:
-    """Also where nobody has said the token, as in `leftovers`: it stands in the cluster's folder."""
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("ps-0", "worker-0")
-    job = cluster.recorded_in(cluster.kept(cluster.clear(token)) / "record")
-    assert job.result is not None
-    assert (job.result.state, job.result.cause) == ("stopped", STOP_REQUESTED)
-    assert {task.state for task in job.tasks.values()} == {"stopped"}
-
-
-def test_clearing_what_never_stood_is_done(cluster: Standing) -> None:
-    assert cluster.clear() == ""
-    assert left(cluster) == []
-
-
 @pytest.mark.parametrize("dead", ["supervisord", "controller"])
 def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> None:
     cluster.up(WAITS, ps=1, workers=1)
@@ -91,24 +73,6 @@ def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standin
     cluster.until_running("worker-0")
     cluster.clear()
     assert left(cluster) == []
-
-
-def test_tasks_without_a_run_are_cleared(cluster: Standing) -> None:
-    cluster.declare(WAITS, workers=2)
-    cluster.stand_tasks()
-    until(lambda: len(cluster.supervisor().programs()) == 3, "two launchers and the controller")
-    assert cluster.clear() == ""
-    assert left(cluster) == []
-
-
-def test_a_cleared_cluster_can_stand_again_and_trains_anew(cluster: Standing) -> None:
-    cluster.up(CHECKPOINTS, workers=1)
-    cluster.open()
-    first = cluster.until_state("succeeded")
-    cluster.clear()
-    cluster.stand()
-    cluster.until_started("worker-0", 2)
-    assert cluster.until_state("succeeded").run == first.run
 
 
 def test_a_cluster_is_found_from_a_shell_with_another_temporary_folder(

@@ -11,11 +11,9 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.components.mocked import declare, refused, run, without_secrets
-from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, registry
+from tfdeploy import TensorFlowCluster, registry
 from tfdeploy.backends.local.paths import CLUSTERS
-from tfdeploy.cluster import TYPE
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
-from tfdeploy.program.provider import Package
 from tfdeploy.report import update_wait
 from tfdeploy.report.report import Report
 from tfdeploy.report.update_wait import Watch, observed
@@ -190,37 +188,3 @@ def test_two_updates_of_one_process_do_not_influence_each_other(monkeypatch: pyt
         watches[-1].detached.set()
     assert trees == [TREE, TREE], "the name is used once in each update"
     assert watches[0].detached is not watches[1].detached
-
-
-def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything() -> None:
-    schema = json.loads(Package().schema or "")
-    cluster = schema["resources"][TYPE]
-    assert set(map(snake, cluster["inputProperties"])) == set(TensorFlowClusterArgs.__annotations__)
-    assert set(map(snake, cluster["properties"])) == {
-        "artifacts",
-        "cost",
-        "endpoints",
-        "logs",
-        "machines",
-        "metrics",
-        "observed_at",
-        "run",
-        "state",
-        "status",
-        "tasks",
-        "train_dir",
-    }
-    assert cluster.get("requiredInputs", []) == []
-    holders = [cluster, *schema["types"].values()]
-    described = [
-        found.get("description")
-        for holder in holders
-        for kind in ("inputProperties", "properties")
-        for found in holder.get(kind, {}).values()
-    ]
-    assert cluster["description"]
-    assert all(described)
-
-
-def snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

@@ -226,9 +226,3 @@ def test_unknown_members_of_a_group_that_is_not_used_do_not_matter() -> None:
     recorder = run(program, preview=True)
     assert recorder.inputs["mnist-worker-0"]["limits"] == {"cpus": 0.5}
     assert isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)
-
-
-def test_an_unknown_image_counts_in_the_name_of_a_run_that_does_not_use_it() -> None:
-    recorder = run(lambda: declare(workers=1, container={"image": unknown()}), preview=True)
-    assert recorder.inputs["mnist-worker-0"]["limits"] == {}
-    assert not isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)

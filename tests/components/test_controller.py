@@ -1,20 +1,17 @@
 """The controller goes away and comes back: the training goes on, nothing is lost, nothing is told that is not known."""
 
 import os
-import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 
 import psutil
 import pytest
 
-from tests.clusters import cluster_ref
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 from tfdeploy.agent.model.events import (
     BARRIER_PASSED,
     LAUNCHER_REGISTERED,
@@ -25,10 +22,6 @@ from tfdeploy.agent.model.events import (
 from tfdeploy.agent.record.output_lines import STDERR, Part, encode
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire.rpc import UNIX, Client
-from tfdeploy.backends import lost_record
-from tfdeploy.backends.local.backend import BACKEND
-from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.report import report
 
 PRINTS_UNTIL_TOLD = """
 from steps import begin, here
@@ -70,16 +63,6 @@ def until_more(cluster: Standing) -> None:
     """Wait until more of the output is in the record than now."""
     known = len(cluster.output("worker-0"))
     until(lambda: len(cluster.output("worker-0")) > known, "more output")
-
-
-def test_a_controller_that_somebody_ended_comes_back_too(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    controller = cluster.pid("controller")
-    os.kill(controller, signal.SIGTERM)
-    until(lambda: cluster.pid("controller") not in (0, controller), "another controller")
-    cluster.open()
-    cluster.until_state("succeeded")
 
 
 def test_no_byte_is_lost_when_the_controller_is_killed_again_and_again(cluster: Standing) -> None:
@@ -125,56 +108,6 @@ def test_the_training_goes_on_while_the_controller_is_away_and_what_happened_is_
     assert cluster.pid("controller") == controller
 
 
-def test_a_controller_that_does_not_answer_is_told_as_unreachable(
-    cluster: Standing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tfdeploy.backends.local.task_runner._OBSERVE_SECONDS", 0.5)
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    with halted(cluster.pid("controller")):
-        seen = cluster.look()
-        assert seen.state == "unknown"
-        assert seen.tasks[0]["status"].startswith("unreachable since 20")
-    until(lambda: cluster.look().state == "running", "the controller answers")
-
-
-def test_a_launcher_that_does_not_report_is_told_as_unreachable(
-    cluster: Standing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "SILENT_SECONDS", 3.0)
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    launcher = cluster.pid("worker-0")
-    with halted(launcher):
-        cluster.until_status("worker-0", "unreachable since 20")
-    cluster.until_status("worker-0", "running")
-    cluster.open()
-    cluster.until_state("succeeded")
-    assert cluster.pid("worker-0") in (launcher, 0)
-    assert len(cluster.started("worker-0")) == 1
-
-
-def test_a_look_tells_of_the_launchers_latest_report(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    for _ in range(2):
-        cluster.until_reported("worker-0")
-
-
-def test_a_restarted_controller_knows_what_has_finished(cluster: Standing) -> None:
-    cluster.up("print('accuracy: 0.5')", workers=1, metrics={"accuracy": r"accuracy: (\S+)"})
-    before = cluster.until_state("succeeded")
-    cluster.kill("controller")
-    until(lambda: BACKEND.runner.run_is_current(cluster.run_props()), "the controller is back")
-    after = cluster.look()
-    assert (after.state, after.tasks, after.metrics, after.logs) == (
-        before.state,
-        before.tasks,
-        {"accuracy": 0.5},
-        before.logs,
-    )
-
-
 def test_a_controller_killed_before_all_have_come_goes_on_waiting(cluster: Standing) -> None:
     cluster.declare(WAITS, workers=2)
     cluster.stand(without=("worker-1",))
@@ -217,27 +150,3 @@ def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing
         list(senders.map(send, range(4)))
     log = Record(cluster.places.record).log(run.spec.id, "worker-0")
     assert log.path(0).read_bytes() == b"".join(pieces)
-
-
-def test_a_controller_on_an_empty_disk_gets_the_copy_and_the_program_runs_on(cluster: Standing, tmp_path: Path) -> None:
-    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
-    cluster.until_running("worker-0")
-    until_more(cluster)
-    record, distant = cluster.places.record, cluster_ref("docker")
-    shutil.copytree(record, RecordCopy(distant).folder)
-    until_more(cluster)
-    with halted(cluster.pid("controller")):
-        record.rename(tmp_path / "lost")
-        cluster.kill("controller")
-    with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
-        assert "the controller has no record" in lost_record.restore(controller, distant, PATIENCE)
-    until_more(cluster)
-    (cluster.folder / "gate").touch()
-    cluster.until_state("succeeded")
-    assert len(cluster.started("worker-0")) == 1
-    run = Record(record).current()
-    assert run is not None
-    assert run.tasks["worker-0"].attempt == 1
-    whole, known = printed(cluster), cluster.output("worker-0")
-    assert whole.endswith(known[-1000:]), "the rest follows"
-    assert len(known) <= len(whole)

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.components.conftest import WAITS, Standing
-from tests.components.processes import alive, halted
+from tests.components.processes import halted
 from tests.waiting import until
 from tfdeploy.agent.model.events import LAUNCHER_LOST
 from tfdeploy.backends.local.backend import BACKEND
-from tfdeploy.errors import SpecError
 
 TRAINS = """
 import os, pathlib, sys
@@ -40,19 +39,6 @@ def test_a_success_that_was_not_reported_before_a_reboot_is_not_trained_again(cl
     assert (LAUNCHER_LOST, "worker-0") not in cluster.happened()
 
 
-def test_a_worker_that_is_done_stays_done_while_the_others_go_on(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="all-workers")
-    cluster.until_running("worker-1")
-    cluster.open("worker-0")
-    cluster.until_status("worker-0", "succeeded")
-    cluster.kill("supervisord")
-    cluster.stand()
-    cluster.until_started("worker-1", 2)
-    cluster.open("worker-1")
-    cluster.until_state("succeeded")
-    assert len(cluster.started("worker-0")) == 1
-
-
 def test_going_back_shows_the_earlier_run_and_trains_nothing(cluster: Standing) -> None:
     cluster.train(TRAINS, workers=1, metrics=RESULT)
     first = cluster.until_state("succeeded")
@@ -65,55 +51,6 @@ def test_going_back_shows_the_earlier_run_and_trains_nothing(cluster: Standing) 
     back = cluster.look()
     assert (back.run, back.state, back.metrics, back.logs) == (first.run, "succeeded", {"result": "first"}, first.logs)
     assert len(cluster.started("worker-0")) == 2
-
-
-def test_going_back_to_a_run_that_had_not_finished_goes_on_with_it(cluster: Standing) -> None:
-    cluster.train(WAITS, workers=2)
-    cluster.until_running("worker-0", "worker-1")
-    first = cluster.look().run
-    cluster.train("from steps import *\nprint('other')\nwait_for('never')", workers=2)
-    until(lambda: cluster.look().logs["worker-1"] == ["other"], "the other run")
-    cluster.train(WAITS, workers=2)
-    cluster.until_started("worker-0", 2)
-    cluster.until_started("worker-1", 2)
-    cluster.open()
-    assert cluster.until_state("succeeded").run == first
-    assert cluster.output("worker-0") == b""
-
-
-def test_a_new_run_replaces_the_one_that_runs(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_started("ps-0")
-    first = cluster.until_started("worker-0")
-    assert BACKEND.runner.run_is_current(cluster.run_props())
-    cluster.declare(WAITS, ps=1, workers=1, run_id="second")
-    assert not BACKEND.runner.run_is_current(cluster.run_props())
-    cluster.stand()
-    cluster.until_started("ps-0", 2)
-    second = cluster.until_started("worker-0", 2)
-    assert (alive(first), alive(second)) == (False, True)
-
-
-def test_a_run_resumes_another_when_told_so(cluster: Standing) -> None:
-    cluster.train(TRAINS, workers=1)
-    first = cluster.until_state("succeeded")
-    cluster.train(TRAINS, workers=1, resume_from=first.run)
-    cluster.until_started("worker-0", 2)
-    second = cluster.until_state("succeeded")
-    assert second.run != first.run
-    assert cluster.output("worker-0").startswith(b"found ['worker-0']\n")
-
-
-def test_a_mistyped_run_to_resume_is_refused_at_preview(cluster: Standing) -> None:
-    cluster.train(TRAINS, workers=1, train_dir="checkpoints")
-    first = cluster.until_state("succeeded")
-    (cluster.folder / "checkpoints" / "elsewhere").mkdir()
-    for name in (first.run, "elsewhere"):
-        cluster.declare(TRAINS, workers=1, train_dir="checkpoints", resume_from=name)
-        cluster.validate()
-    cluster.declare(TRAINS, workers=1, train_dir="checkpoints", resume_from="mistyped")
-    with pytest.raises(SpecError, match=rf"resume_from: there is no run 'mistyped'.* The record has: {first.run}\.$"):
-        cluster.validate()
 
 
 def test_a_train_dir_that_is_in_use_is_not_used_by_a_new_cluster(cluster: Standing) -> None:

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from tests.components.conftest import WAITS, Standing
-from tests.components.processes import alive
+from tests.components.conftest import Standing
 from tests.waiting import until
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
 from tfdeploy.agent.model.events import TASK_INTERRUPTED
@@ -72,48 +71,3 @@ def test_a_machine_that_goes_stops_its_tasks_and_says_why(cluster: Standing, mon
     assert cluster.recorded("worker-0") == "interrupted"
     notice.unlink()
     cluster.until_running("worker-0", times=2)
-
-
-def test_an_interruption_is_not_counted_as_a_failure(cluster: Standing) -> None:
-    cluster.up(SAYS_IT_IS_DONE, workers=1, restart={"maximum": 0})
-    for times in (1, 2, 3):
-        cluster.until_started("worker-0", times)
-        cluster.until_running("worker-0")
-        cluster.signal("worker-0", signal.SIGTERM)
-    cluster.until_started("worker-0", 4)
-    cluster.open()
-    cluster.until_state("succeeded")
-    task = cluster.job().tasks["worker-0"]
-    assert (task.failures, task.attempt) == (0, 4)
-
-
-def test_the_others_go_on_with_the_same_addresses(cluster: Standing) -> None:
-    cluster.up(SAYS_IT_IS_DONE, ps=1, workers=2)
-    cluster.until_running("ps-0", "worker-0", "worker-1")
-    before = cluster.look().endpoints
-    cluster.signal("worker-1", signal.SIGTERM)
-    cluster.until_running("worker-1", times=2)
-    assert cluster.look().endpoints == before
-    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
-
-
-def test_interrupted_is_what_a_look_says_until_it_is_back(cluster: Standing) -> None:
-    cluster.up(SAYS_IT_IS_DONE, workers=1)
-    child = cluster.until_started("worker-0")
-    cluster.until_running("worker-0")
-    cluster.supervisor().remove("worker-0", 30)
-    until(lambda: not alive(child), "the child has gone")
-    cluster.until_status("worker-0", "interrupted")
-    cluster.stand()
-    cluster.until_running("worker-0", times=2)
-
-
-def test_an_interruption_before_the_start_does_no_harm(cluster: Standing) -> None:
-    cluster.declare(WAITS, workers=2)
-    cluster.stand(without=("worker-1",))
-    cluster.until_status("worker-0", "waiting for worker-1")
-    cluster.signal("worker-0", signal.SIGTERM)
-    cluster.stand()
-    cluster.open()
-    cluster.until_state("succeeded")
-    assert [len(cluster.started(hostname)) for hostname in ("worker-0", "worker-1")] == [1, 1]

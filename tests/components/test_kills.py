@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 
@@ -58,15 +57,6 @@ def spawned(cluster: Standing, hostname: str) -> tuple[int, int]:
     return inside, outside
 
 
-def test_a_killed_ps_comes_back_while_the_workers_go_on(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    worker = cluster.until_started("worker-0")
-    os.kill(cluster.until_started("ps-0"), signal.SIGKILL)
-    cluster.until_running("ps-0", times=2)
-    assert cluster.started("worker-0") == [worker]
-    assert alive(worker)
-
-
 def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standing) -> None:
     cluster.up(SPAWNS, workers=1)
     first, (inside, _) = cluster.until_started("worker-0"), spawned(cluster, "worker-0")
@@ -100,23 +90,6 @@ def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(
             BACKEND.runner.task_exists(cluster.task_props("worker-0"))
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_what_a_program_has_started_ends_with_it_in_any_session_and_without_the_mark(
-    cluster: Standing, code: int
-) -> None:
-    """A helper that writes its title over its environment has no mark that others can read."""
-    helpers = "setsid sleep 611 & env -i setsid sleep 612 & (env -i setsid sh -c 'sleep 613 & wait' &)"
-    cluster.up(workers=1, command=["sh", "-c", f"{helpers}; sleep 0.5; exit {code}"], metrics={"loss": "loss (.*)"})
-    seen = cluster.until_state("failed" if code else "succeeded")
-    left = [
-        line
-        for line in subprocess.check_output(["ps", "-eo", "stat,args"], text=True).splitlines()
-        if "sleep 61" in line
-    ]
-    assert left == []
-    assert ("left processes behind" in seen.sentences) == (code == 0)
-
-
 def test_a_training_in_the_background_is_a_success_with_a_warning_everywhere(cluster: Standing) -> None:
     cluster.up(
         workers=1,
@@ -143,15 +116,6 @@ def test_clear_finds_what_hides_in_a_session_of_its_own(cluster: Standing) -> No
     assert not alive(outside)
 
 
-def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
-    cluster.up(SPAWNS, ps=1, workers=1)
-    pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
-    pids += [spawned(cluster, hostname)[0] for hostname in ("ps-0", "worker-0")]
-    pids += [cluster.pid(program) for program in ("controller", "ps-0", "worker-0")]
-    cluster.kill("supervisord")
-    until(lambda: not any(map(alive, pids)), "all has gone")
-
-
 def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("worker-0", "ps-0")
@@ -173,23 +137,6 @@ def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster
     cluster.open()
     cluster.until_state("succeeded")
     assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [2, 2]
-
-
-def test_a_killed_supervisord_changes_nothing_in_what_has_finished(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_started("ps-0")
-    cluster.open("worker-0")
-    cluster.until_state("succeeded")
-    controller = cluster.pid("controller")
-    cluster.kill("supervisord")
-    until(lambda: not alive(controller), "the controller has gone")
-    seen = cluster.look()
-    assert seen.state == "succeeded"
-    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]
-    cluster.stand()
-    until(cluster.idle, "the launchers have ended again")
-    assert cluster.look().state == "succeeded"
-    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
 
 
 def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -> None:

@@ -72,24 +72,6 @@ def test_an_end_that_was_not_reported_is_reported_by_the_next_launcher(tmp_path:
         assert not (task.folder / "exit.json").exists()
 
 
-def test_output_that_an_earlier_launcher_has_left_is_sent_before_another_run_begins(tmp_path: Path) -> None:
-    with launching(tmp_path, waits(tmp_path)) as task:
-        first = task.start()
-        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
-        task.controller.is_silent = True
-        (tmp_path / "gate").touch()
-        until((task.folder / "exit.json").exists, "the end is stored")
-        until(lambda: any(path.stat().st_size for path in task.folder.glob("spool/run/*.log")), "the output is stored")
-        first.kill()
-        first.wait()
-        task.controller.spec = replace(task.controller.spec, id="other")
-        task.controller.is_silent = False
-        assert task.start().wait() == 0
-        assert task.controller.logs["stdout"] == b"the end\n"
-        assert task.controller.printed("other")["stdout"] == b"the end\n"
-        assert [path.name for path in (task.folder / "spool").iterdir()] == ["other"]
-
-
 def test_a_launcher_outlives_another_program_at_its_controllers_address(tmp_path: Path) -> None:
     with launching(tmp_path, waits(tmp_path)) as task:
         launcher = task.start()

@@ -11,14 +11,10 @@ from tests.components.test_artifacts import SAVES
 from tests.waiting import until
 from tfdeploy.agent.launch.artifact_restore import restore
 from tfdeploy.agent.model import events
-from tfdeploy.agent.model.run_state import MOVED, STOPPED
-from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.wire.rpc import UNIX, Client
+from tfdeploy.agent.wire.rpc import UNIX
 from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
-from tfdeploy.backends.lost_record import list_record
 from tfdeploy.backends.move_checks import MovedRunProps
-from tfdeploy.errors import BackendError
 
 BEGINS = """
 found = sorted(path.relative_to(train).as_posix() for path in train.rglob("[!.]*") if path.is_file())
@@ -72,65 +68,6 @@ def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[S
     assert [event.kind for event in new.events()].count(events.RECORD_RESTORED) == 1
     said = BACKEND.runner.delete_all(former.cluster, TOKEN, {"volumes": False, "record": False, "is_elsewhere": True})
     assert said.startswith("the checkpoints are stored in "), "the record is at the new place"
-
-
-def test_a_controller_that_is_killed_during_the_import_gets_the_record_again(places: tuple[Standing, Standing]) -> None:
-    former, new = places
-    BACKEND.runner.stop_to_move(former.cluster)  # type: ignore[attr-defined]
-    until(new.places.controller_socket.exists, "the controller listens")
-    with Client(f"{UNIX}{new.places.controller_socket}", TOKEN) as client:
-        listed = list_record(former.places.record)
-        assert client.json("PUT", "/import", listed.to_dict())["wanted"]
-    new.kill("controller")
-    with pytest.raises(FileNotFoundError):
-        (new.places.record / "current").read_text()
-    move(former, new)
-    new.until_started("worker-0")
-    assert b"step 5" in former.output("worker-0")
-    assert new.output("worker-0").startswith(former.output("worker-0"))
-
-
-def test_a_run_that_could_not_move_continues_where_it_was(
-    places: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    former, new = places
-    monkeypatch.setattr(move_record, "missing_checkpoint", lambda *_: "its disk is full")
-    with pytest.raises(BackendError, match="the run cannot continue on local: its disk is full"):
-        move(former, new)
-    result = former.job().result
-    assert result is not None
-    assert (result.state, result.cause) == (STOPPED, MOVED)
-    assert Record(new.places.record).current() is None
-    run = {**former.plan.run.to_dict(), "id": new.plan.run.id}
-    BACKEND.runner.submit_run({**former.run_props(), "run": run})
-    until(lambda: former.output("worker-0").count(b"found") == 2, "it has begun again")
-    until(lambda: b"model.ckpt-5" in former.output("worker-0"), "it has found its checkpoint")
-
-
-def test_what_keras_has_saved_is_there_before_the_program_begins(clusters: Callable[[str], Standing]) -> None:
-    saved = 'print("step 5: loss 1", flush=True); put("b/latest.weights.h5"); put("b/training_metadata.json")'
-    former, new = trained(clusters, saved)
-    move(former, new)
-    new.until_started("worker-0")
-    until(lambda: new.output("worker-0").count(b"found") == 2, "it has begun again")
-    found = b"found b/latest.weights.h5 b/training_metadata.json"
-    until(lambda: found in new.output("worker-0"), "it has found what was saved")
-
-
-@pytest.mark.parametrize("patterns", [None, ["export/**"]], ids=["default", "models"])
-def test_a_run_with_nothing_to_continue_from_moves_only_if_the_user_says_so(
-    clusters: Callable[[str], Standing], monkeypatch: pytest.MonkeyPatch, patterns: list[str] | None
-) -> None:
-    saved = 'print("step 5: loss 1", flush=True); put("own.format"); put("export/saved_model.pb")'
-    former, new = trained(clusters, saved, **({"artifacts": patterns} if patterns else {}))
-    with pytest.raises(
-        BackendError, match="the run cannot continue on local: nothing is stored that it could continue from"
-    ):
-        move(former, new)
-    assert Record(new.places.record).current() is None
-    monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
-    move(former, new)
-    new.until_started("worker-0")
 
 
 def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple[Standing, Standing]) -> None:

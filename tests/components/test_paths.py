@@ -9,21 +9,21 @@ from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
 
-PATHS = {
-    "as Jenkins names them": "ws%2Fmain %s %(here)s 100%",
-    "comments": "a ;b #c; d",
-    "quotes": 'it\'s "quoted" `x` \\y\\',
-    "patterns": "[a-z]* {x} ? !~ $HOME ${PATH} $(false)",
-    "lines": "one\ntwo\n; three\r = four:",
-    "letters": "größe,日本 \u2028 \t",
-}
+NAMES = (
+    "ws%2Fmain %s %(here)s 100%",
+    "a ;b #c; d",
+    'it\'s "quoted" `x` \\y\\',
+    "[a-z]* {x} ? !~ $HOME ${PATH} $(false)",
+)
+LINES = ("one\ntwo\n; three\r = four:", "größe,日本 \u2028 \t")
+"""As Jenkins names folders, comments, quotes, patterns; lines, and letters."""
 
 
-@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("names", [NAMES, LINES], ids=["signs", "lines"])
 def test_a_cluster_runs_wherever_its_folder_is(
-    clusters: Callable[[str], Standing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    clusters: Callable[[str], Standing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / PATHS[kind]))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.joinpath(*names)))
     cluster = clusters("anywhere")
     cluster.up(WAITS, workers=1, restart={"maximum": 0})
     first = cluster.pid("worker-0")

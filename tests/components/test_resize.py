@@ -6,20 +6,8 @@ from typing import Any
 import pytest
 
 from tests.components.conftest import WAITS, Standing
-from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent.model.events import SETTINGS_CHANGED, TASK_STARTED
-from tfdeploy.backends.local.backend import BACKEND
-
-SHOWS_WORKERS = """
-import sys
-from steps import begin, hostname, number, wait_for
-
-hosts = next(part for part in sys.argv if part.startswith("--worker_hosts="))
-print("start", number, "with", len(hosts.split(",")), "workers", flush=True)
-begin()
-wait_for("gate", hostname)
-"""
 
 EATS_WHEN_TOLD = """
 from steps import begin, wait_for
@@ -29,51 +17,6 @@ wait_for("eat")
 eaten = bytearray(300 * 1024 * 1024)
 wait_for("gate")
 """
-
-
-def test_growing_starts_all_with_the_new_addresses(cluster: Standing) -> None:
-    cluster.up(SHOWS_WORKERS, ps=1, workers=2)
-    cluster.until_running("ps-0", "worker-0", "worker-1")
-    before = cluster.look()
-    cluster.up(SHOWS_WORKERS, ps=1, workers=3)
-    cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
-    cluster.until_running("worker-2")
-    for hostname in ("ps-0", "worker-0", "worker-1"):
-        cluster.until_output(hostname, b"start 1 with 2 workers\nstart 2 with 3 workers\n")
-    after = cluster.look()
-    assert after.run == before.run
-    assert before.endpoints.items() < after.endpoints.items()
-    cluster.open()
-    cluster.until_state("succeeded")
-
-
-def test_shrinking_takes_the_last_ones_away_at_once_and_starts_the_others(cluster: Standing) -> None:
-    cluster.up(SHOWS_WORKERS, ps=1, workers=4)
-    removed = ("worker-2", "worker-3")
-    cluster.until_running("ps-0", "worker-0", "worker-1", *removed)
-    pids = [pid for hostname in removed for pid in (*cluster.started(hostname), cluster.pid(hostname))]
-    cluster.declare(SHOWS_WORKERS, ps=1, workers=2)
-    cluster.sweep()
-    assert not any(map(alive, pids))
-    assert set(cluster.supervisor().programs()) == {"controller", "ps-0", "worker-0", "worker-1"}
-    assert not any(cluster.places.task(hostname).exists() for hostname in removed)
-    cluster.stand()
-    cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
-    for hostname in ("ps-0", "worker-0", "worker-1"):
-        cluster.until_output(hostname, b"start 1 with 4 workers\nstart 2 with 2 workers\n")
-    cluster.open()
-    assert len(cluster.until_state("succeeded").tasks) == 3
-
-
-def test_taking_away_what_is_not_there_is_done(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2)
-    cluster.until_running("worker-0", "worker-1")
-    props = cluster.task_props("worker-1")
-    BACKEND.runner.delete_task(props)
-    BACKEND.runner.delete_task(props)
-    assert not BACKEND.runner.task_exists(props)
-    cluster.clear()
-    BACKEND.runner.delete_task(props)
 
 
 @pytest.mark.parametrize("changed", [{"memory": "1GiB"}, {"nice": 5}])

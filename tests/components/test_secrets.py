@@ -77,13 +77,6 @@ def test_no_secret_is_kept_when_the_cluster_is_cleared(cluster: Standing) -> Non
     assert holding(kept, CANARY) == []
 
 
-def test_nobody_else_can_look_into_the_clusters_folders(cluster: Standing) -> None:
-    cluster.up(READS_SECRETS, workers=1)
-    for folder in (cluster.places.home, cluster.places.secrets):
-        assert folder.stat().st_mode & 0o077 == 0, folder
-    assert cluster.places.token.stat().st_mode & 0o077 == 0
-
-
 def test_tasks_see_nothing_of_pulumis_or_a_clouds(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = ("PULUMI_ACCESS_TOKEN", "PULUMI_CONFIG_PASSPHRASE", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "MY_OWN")
     for name in (*hidden, "TF_CPP_MIN_LOG_LEVEL", "LC_ALL"):

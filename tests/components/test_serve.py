@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from tests.components.conftest import Standing
 from tests.waiting import until
 
@@ -38,33 +36,3 @@ def test_a_client_computes_on_tasks_that_serve(cluster: Standing) -> None:
     seen = cluster.look()
     assert (seen.state, seen.decided) == ("running", False)
     assert {row["status"] for row in seen.tasks} == {"running"}
-
-
-CLIENT = """
-import json, os, signal, time
-import tensorflow as tf
-
-signal.alarm(200)
-workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
-with tf.Graph().as_default():
-    with tf.device("/job:ps/task:0"):
-        two = tf.compat.v1.get_variable("two", initializer=2)
-    with tf.device("/job:worker/task:0"):
-        total = two + 3
-    with tf.compat.v1.Session("grpc://" + workers[0]) as session:
-        while True:
-            try:
-                session.run(two.initializer)
-                break
-            except tf.errors.UnavailableError:
-                time.sleep(0.5)
-        print("total:", session.run(total), flush=True)
-"""
-"""Sets no device filters: the session waits for each task of the servers' cluster."""
-
-
-@pytest.mark.full
-def test_a_client_that_is_the_chief_needs_no_device_filters(cluster: Standing) -> None:
-    cluster.up(CLIENT, standalone_servers=True, chief=True, ps=1, workers=1)
-    cluster.until_state("succeeded")
-    assert cluster.output("chief-0") == b"total: 5\n"

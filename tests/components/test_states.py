@@ -8,22 +8,6 @@ from tests.waiting import PATIENCE
 from tfdeploy.backends.local.backend import BACKEND
 
 
-def test_nothing_stands_yet(cluster: Standing) -> None:
-    cluster.declare(WAITS, ps=1, workers=1)
-    seen = cluster.look()
-    assert seen.state == "unknown"
-    assert [row["status"] for row in seen.tasks] == ["scheduled", "scheduled"]
-    assert not BACKEND.runner.run_is_current(cluster.run_props())
-    assert not BACKEND.runner.task_exists(cluster.task_props("ps-0"))
-
-
-def test_tasks_stand_and_no_run_has_been_given(cluster: Standing) -> None:
-    cluster.declare(WAITS, ps=1, workers=1)
-    cluster.stand_tasks()
-    cluster.until_status("ps-0", "scheduled")
-    assert not BACKEND.runner.run_is_current(cluster.run_props())
-
-
 def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> None:
     cluster.up(WAITS, workers=2)
     cluster.until_running("worker-0", "worker-1")
@@ -46,11 +30,3 @@ def test_dismissing_waits_for_no_launcher_that_has_gone(cluster: Standing) -> No
     BACKEND.runner.stop_run(cluster.run_props())
     assert time.monotonic() - began < PATIENCE < cluster.spec.stop_grace_period
     assert cluster.look().state == "stopped"
-
-
-def test_dismissing_what_is_not_there_is_done(cluster: Standing) -> None:
-    cluster.declare(WAITS, workers=1)
-    BACKEND.runner.stop_run(cluster.run_props())
-    cluster.stand()
-    cluster.clear()
-    BACKEND.runner.stop_run(cluster.run_props())
