@@ -113,8 +113,3 @@ def is_shifted(process: psutil.Process | None) -> bool:
 def away_seconds(step: Step) -> float:
     """How long by the real clock something is away that is away for `AWAY_SECONDS` by these ones."""
     return 2 + 2 * step.seconds
-
-
-def silence_seconds(step: Step) -> float:
-    """The same for machines: by Swarm's clock, which is not shifted, long enough to give a node up, which takes it 15 s."""
-    return 4 + 10 * step.seconds
