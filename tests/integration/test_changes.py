@@ -21,19 +21,6 @@ time.sleep(600)
 JOB = 'command=["python", "train.py"], code="code", ps=1, workers={workers}, wait="0"'
 
 
-def test_a_removed_task_is_gone_before_up_waits(project: Project) -> None:
-    project.write(JOB.format(workers=2), SLEEPER)
-    project.up()
-    project.until_running("worker-1")
-    project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
-    waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
-    until(lambda: "worker-1" not in project.supervisor().programs(), "worker-1 gone while up waits")
-    assert waiting.poll() is None
-    os.killpg(waiting.pid, signal.SIGINT)
-    waiting.communicate()
-    project.destroy()
-
-
 @contextmanager
 def suspended(process: "subprocess.Popen[str]") -> Iterator[None]:
     """Meanwhile nothing of this command runs, as after Ctrl-Z."""

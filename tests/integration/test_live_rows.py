@@ -5,8 +5,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.integration.conftest import PROGRAM, Project
 from tests.verbs import Terminal
 
@@ -83,21 +81,3 @@ def test_a_wide_terminal_shows_the_progress_of_each_task_in_its_row(project: Pro
     end = _ESCAPES.sub("", update.said).rpartition("Diagnostics:")[2]
     assert end.count("More: `tfdeploy status`, `tfdeploy logs worker-0`") == 2
     assert HINT not in update.said
-
-
-@pytest.mark.full
-def test_a_narrow_terminal_says_where_the_progress_is(project: Project) -> None:
-    project.write("", STEPS, TWO)
-    (project.folder / "counter/go").touch()
-    log = project.folder / "events"
-    update = begin(project, (24, 80), "up", "--yes", "--event-log", str(log))
-    assert update.end() == 0, update.said
-    assert update.said.count(HINT) == 2
-    assert list(ephemeral(log)) == []
-    end = _ESCAPES.sub("", update.said).rpartition("Diagnostics:")[2].partition("Outputs:")[0]
-    tables = [line.rstrip() for line in re.split(r"[\r\n]+", end) if re.search("MACHINE  |worker-0  ", line)]
-    assert len(tables) == 4, end
-    assert max(map(len, tables)) <= 80, tables
-    later = begin(project, (24, 80), "preview")
-    assert later.end() == 0, later.said
-    assert HINT not in later.said, "a run that is over is not waited for"

@@ -22,26 +22,6 @@ def write(project: Project, options: str, argument: str = "first", before: str =
     project.write("", "import sys\nprint('argument', *sys.argv[1:2])", HEAD + before + cluster + EXPORTS)
 
 
-TRANSFORM = """\
-def transform(args):
-    if args.type_ == "pulumi-python:dynamic/tfdeploy:Run":
-        ignored = pulumi.ResourceOptions(ignore_changes=["run"])
-        return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, ignored))
-
-"""
-
-
-def test_transforms_reach_the_resources_of_the_cluster(project: Project) -> None:
-    write(project, "transforms=[transform]", before=TRANSFORM)
-    project.up()
-    write(project, "transforms=[transform]", "second", before=TRANSFORM)
-    assert project.up().touched() == set(), "the change of the run is ignored"
-    write(project, "")
-    write(project, "", "second")
-    assert project.up().touched() == {"test-run"}
-    project.destroy()
-
-
 GROUP = """\
 class Group(pulumi.ComponentResource):
     def __init__(self):
@@ -77,25 +57,6 @@ def test_an_alias_does_not_rename_a_cluster(project: Project, alias: str) -> Non
     assert "test: aliases: the cluster 'former' cannot be renamed" in refused.output
     assert refused.touched() == set()
     assert {ref["name"] for ref in project.refs()} == {"former"}
-    project.destroy()
-
-
-def test_ignore_changes_does_not_concern_the_resources_of_the_cluster(project: Project) -> None:
-    write(project, "ignore_changes=['command']")
-    project.up()
-    write(project, "ignore_changes=['command']", "second")
-    assert project.up().touched() == {"test-run"}
-
-
-def test_a_protected_cluster_is_not_destroyed(project: Project) -> None:
-    write(project, "protect=True")
-    project.up()
-    done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
-    assert done.exit_code != 0
-    assert "protected" in done.output
-    assert project.shown()["state"] == "succeeded"
-    write(project, "")
-    project.up()
     project.destroy()
 
 

@@ -1,10 +1,5 @@
 """The arguments of a cluster come from other resources of the program, and from other stacks."""
 
-import re
-from collections.abc import Callable
-
-import pytest
-
 from tests.integration.conftest import Call, Project
 
 MADE = """\
@@ -112,41 +107,6 @@ def test_a_preview_that_cannot_plan_a_cluster_shows_the_resources_of_an_existing
     assert "~ 1 to update\n    7 unchanged\n" in preview
     assert "delete" not in preview
     assert project.up().touched() == {"count", "test-cleanup", "test-run", "test-worker-2"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ("workers=Made('count', -1).value", "test: workers: -1 is out of range. Use an integer from 0 to 1000."),
-        (
-            "workers=1, train_dir=pulumi.Output.secret('s3://x')",
-            "test: train_dir: is secret, but this argument is stored in plain text.",
-        ),
-    ],
-)
-def test_an_error_is_one_sentence_and_nothing_of_the_cluster_is_created(
-    project: Project, arguments: str, sentence: str
-) -> None:
-    written(project, f"{arguments}, {COMMAND}")
-    done = project.up(fails=True)
-    assert len(re.findall(re.escape(sentence), done.output)) in (1, 2), "once among the resources, once below them"
-    assert "Traceback" not in done.output
-    assert not {name for name in done.touched() if name.startswith("test")}
-    assert project.refs() == []
-
-
-def test_an_output_of_another_stack(projects: Callable[[str], Project], project: Project) -> None:
-    other = projects("network")
-    other.env["PULUMI_BACKEND_URL"] = project.env["PULUMI_BACKEND_URL"]
-    other.write("", program="import pulumi\npulumi.export('bucket', 'b7')\n")
-    other.init()
-    other.up()
-    reference = "pulumi.StackReference('organization/network/test').get_output('bucket')"
-    written(project, f"workers=1, env={{'BUCKET': {reference}}}, {COMMAND}")
-    assert "known after the update" not in previewed(project).output
-    project.up()
-    assert "bucket b7" in project.log("worker-0")
-    project.destroy()
 
 
 def test_a_target_is_updated_without_the_cluster(project: Project) -> None:
