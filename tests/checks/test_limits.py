@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4169,
     "tfdeploy/cli": 6264,
-    "tests": 69128,
+    "tests": 65914,
     "bench": 3498,
     "docs": 4513,
     "design": 1901,

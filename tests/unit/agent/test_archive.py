@@ -104,10 +104,6 @@ def test_what_is_neither_file_nor_folder_is_not_opened(tmp_path: Path) -> None:
     assert sent(str(tmp_path / "pipe"))[0] == Begin(REFUSED, str(tmp_path / "pipe"), reason="a pipe")
 
 
-def test_a_file_that_has_content_and_no_size_does_not_arrive_as_an_empty_one() -> None:
-    assert "no size" in sent("/proc/self/status")[2].failed["status"]
-
-
 def test_what_does_not_exist_is_reported_with_what_there_is(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     assert sent(str(tmp_path / "no" / "such"))[0] == Begin(MISSING, str(tmp_path), names=["model/"])

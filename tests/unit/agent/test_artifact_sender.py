@@ -1,6 +1,5 @@
 """A launcher sends what a controller is missing; what it cannot send is named, and does not stop the rest."""
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -17,7 +16,6 @@ from tfdeploy.agent.record.stored_artifact import (
     CHANGED,
     DISK_FULL,
     LIMIT,
-    OTHER_MACHINE,
     UNREADABLE,
     WRONG_HASH,
     LeftOut,
@@ -105,17 +103,6 @@ def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
     assert calls.left_out is not None
     assert [item.reason for item in calls.left_out] == ([] if is_stored else [WRONG_HASH])
     assert len(stored(calls, tmp_path)) == 1 + is_stored
-
-
-def test_what_another_machine_has_stored_last_is_named(calls: Calls, tmp_path: Path) -> None:
-    sha256 = hashlib.sha256(b"").hexdigest()
-    listed = {"kind": "keras", "name": "one.keras", "files": [{"name": "one.keras", "size": 0, "version": "1"}]}
-    calls.store.begin(RUN, "b", [listed])
-    calls.store.store(RUN, "b", 1, {**listed, "files": [{**listed["files"][0], "sha256": sha256}]})  # type: ignore[dict-item]
-    calls.attempt = 0
-    sender(calls).send()
-    assert calls.left_out == [LeftOut("one.keras", 9, OTHER_MACHINE)]
-    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
 
 
 def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,22 +118,6 @@ def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
     assert not (runs / RUN / "artifacts.draft").exists()
 
 
-def test_a_part_at_another_position_and_a_file_with_another_hash_are_not_stored(runs: Path, sending: Sending) -> None:
-    content = {"k": b"content"}
-    item = declared("keras", "k", content)
-    sending.begin(item)
-    assert sending.put("k", 1, b"con") == 0
-    assert sending.put("k", 0, b"content and more") == 0
-    assert sending.put("k", 0, b"con") == 3
-    assert sending.whole(item, content) == {"k": 3}
-    assert sending.put("k", 3, b"TENT") == 7
-    assert sending.whole(item, content) == {"k": 0}, "the whole file has another hash"
-    assert (files(runs), sending.end(), sending.stored) == ({}, [], [])
-    sending.begin(item)
-    sending.put("k", 0, b"con")
-    assert sending.begin(declared("keras", "k", content, "2")) == {"k": 0}
-
-
 def test_only_what_a_machine_has_listed_is_taken(sending: Sending) -> None:
     sending.begin(declared("keras", "k", {"k": b"content"}))
     for machine, draft in (("b", sending.drafts["k"][0]), ("a", sending.drafts["k"][0][:-1] + "9"), ("a", "../../x")):
@@ -223,26 +207,6 @@ def test_shards_of_one_checkpoint_on_several_machines_are_all_stored(runs: Path,
     assert set(files(runs)) == {"c-6.index", "checkpoint"}
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_of_two_checkpoints_of_one_name_the_later_by_attempt_and_step_is_restored(
-    tmp_path: Path, saved: list[tuple[int, int]]
-) -> None:
-    """Whichever of the machines uploads first."""
-    runs = Path(tempfile.mkdtemp(dir=tmp_path))
-    (runs / RUN).mkdir()
-    for number, (attempt, step) in enumerate(saved):
-        sender = Sending(ArtifactStore(runs), f"machine-{number}", attempt)
-        sender.send(
-            "checkpoint", f"c-{step}", {f"c-{step}.index": b"i", "checkpoint": f"c-{step}".encode()}, f"{number}"
-        )
-        sender.end()
-    latest = max(saved)
-    assert files(runs)["checkpoint"] == f"c-{latest[1]}".encode()
-    assert f"c-{max(step for _, step in saved)}.index" in files(runs), "the last step is never deleted"
-    assert all(item.is_complete for item in stored_artifacts(runs / RUN)[0])
-
-
 def checkpoint(name: str) -> tuple[str, str, dict[str, bytes]]:
     """What TensorFlow writes of a checkpoint, as `Sending.send` takes it."""
     folder, _, base = name.rpartition("/")
@@ -308,17 +272,6 @@ def test_a_controller_that_is_killed_while_it_stores_an_artifact_has_the_former_
         == 2 * [sha(b"2")]
     )
     assert load_manifest(runs / RUN).pending == []
-
-
-def test_an_upload_that_was_cut_short_replaces_nothing(runs: Path, sending: Sending) -> None:
-    sending.send(*NEWEST)
-    sending.end()
-    sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
-    sending.put("model.ckpt-505.index", 0, b"i")
-    assert sending.end() == ["model.ckpt-500"]
-    assert files(runs) == NEWEST[2]
-    sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
-    assert sending.end(LeftOut("model.ckpt-505", 9, LIMIT)) == ["model.ckpt-500"]
 
 
 def test_what_a_machine_has_no_more_is_beyond_the_limit_of_a_run_first(

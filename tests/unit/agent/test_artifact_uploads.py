@@ -13,8 +13,7 @@ from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import sync
-from tfdeploy.agent.model.events import ARTIFACTS_LOST, ARTIFACTS_STORED
-from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS, RestartPolicy, RunJob
+from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.model.run_state import (
     UPLOAD_GIVEN_UP,
     UPLOAD_LOST,
@@ -27,8 +26,7 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.agent.model.sync import EXITED, Order
-from tfdeploy.agent.record.artifact_store import ArtifactStore
-from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire.rpc import CallObsolete
 
 
@@ -45,36 +43,6 @@ def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
     artifact_uploads.finish(cluster.run, "ps-0", cluster.now)
     assert cluster.report("ps-0") == Order(sync.END, generation=1)
     assert not artifact_uploads.are_open(cluster.run)
-
-
-def test_a_launcher_that_was_ordered_to_exit_is_not_chosen_although_its_program_ended_last(tmp_path: Path) -> None:
-    """Two programs of one machine end 3 ms apart, and the end of the later one is reported first."""
-    run, clock = RunState(spec("worker-0", "worker-1", success="all-workers"), NOW), [NOW]
-    Record(tmp_path).save(run)
-    controller = Controller(Record(tmp_path), clock=Clock(lambda: clock[0], lambda: clock[0]))
-
-    def report(hostname: str, **changed: object) -> Order:
-        launcher = LauncherReport(hostname, f"{hostname}#1", machine="a", host="h", port=1, run_id="run", ready=True)
-        clock[0] += 0.1
-        controller.sync(replace(launcher, attempt=1, can_upload=True, **changed))  # type: ignore[arg-type]
-        controller.tick()
-        return controller.sync(replace(launcher, attempt=1, can_upload=True, **changed))  # type: ignore[arg-type]
-
-    for name in (*run.tasks, *run.tasks):
-        report(name, phase=sync.RUNNING, started=NOW)
-    end = Ended(0, at=NOW)
-    assert report("worker-1", phase=EXITED, exit=replace(end, age=0.003)) == Order(sync.END, generation=1, poll=0.2)
-    assert report("worker-0", phase=EXITED, exit=replace(end, age=0.206)).upload
-
-
-def test_a_task_that_the_end_of_the_run_stops_uploads_for_those_whose_launchers_have_exited() -> None:
-    cluster = Cluster(spec("worker-0", "worker-1", "worker-2", success="all-workers"), worker_2="b")
-    cluster.run.spec.jobs["worker"] = RunJob(restart=RestartPolicy(1, backoff=60.0, on=["any"]))
-    cluster.end("worker-1", 3)
-    cluster.end("worker-0")
-    cluster.run.spec.jobs["worker"] = RunJob()
-    cluster.end("worker-2", 3)
-    assert cluster.run.uploads["a"].task == "worker-1", "it waits for the end of its back-off"
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -157,20 +125,6 @@ def test_what_a_checkpoint_of_the_running_program_sends_at_last_does_not_end_the
     assert not controller.is_uploading()
 
 
-def test_what_has_arrived_of_an_upload_that_was_given_up_is_deleted_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each deletion waits for the disk, and launchers for the controller meanwhile."""
-    deleted: list[tuple[str, str]] = []
-    monkeypatch.setattr(ArtifactStore, "discard", lambda _, run_id, machine: deleted.append((run_id, machine)))
-    run, calls = RunState(spec("worker-0"), NOW), Controller(Record(tmp_path)).uploads
-    run.uploads = {"a": MachineUpload("worker-0", NOW)}
-    run.tasks["worker-0"].seen = NOW + artifact_uploads.MAX_SECONDS
-    for seconds in range(3):
-        calls.expire(run, NOW + artifact_uploads.MAX_SECONDS + seconds + 1)
-    assert deleted == [("run", "a")]
-
-
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["silent", "back", "late", "done", "controller"]), max_size=12))
 def test_an_upload_ends_whatever_happens_to_its_launcher(steps: list[str]) -> None:
@@ -238,22 +192,6 @@ def tick(controller: Controller, clock: list[float], seconds: int) -> None:
     for _ in range(seconds):
         clock[0] += 1
         controller.tick()
-
-
-def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silence(tmp_path: Path) -> None:
-    cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
-    cluster.end("worker-0")
-    artifact_uploads.finish(cluster.run, "worker-0", cluster.now)
-    record, later = Record(tmp_path), [cluster.now + 1800]
-    record.save(cluster.run)
-    controller = Controller(record, clock=Clock(lambda: later[0], lambda: later[0]))
-
-    def lost(seconds: int) -> list[tuple[str, str]]:
-        tick(controller, later, seconds)
-        return [(event.task, event.machine) for event in record.events("run") if event.kind == ARTIFACTS_LOST]
-
-    assert lost(0) == lost(int(artifact_uploads.SILENT_SECONDS) - 1) == []
-    assert lost(3) == [("worker-1", "b")]
 
 
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
@@ -357,22 +295,6 @@ def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> Non
     record.save(RunState(replace(run.spec, id="later"), NOW))
     with pytest.raises(CallObsolete):
         Controller(record).uploads.begin("run", "worker-0", {"artifacts": []})
-
-
-def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
-    """A spot machine has uploaded before it was shut down; on the one that replaces it, of the same name, the program fails."""
-    run = RunState(spec("worker-0"), NOW)
-    record = Record(tmp_path)
-    files = [{"name": name, "size": 1, "version": "1"} for name in ("model.ckpt-500.index", "checkpoint")]
-    for declared in ([{"kind": "checkpoint", "name": "model.ckpt-500", "files": files}], []):
-        run.uploads = {"a": MachineUpload("worker-0", time.time())}
-        record.save(run)
-        controller = Controller(record)
-        upload(controller, True, *declared)
-        (artifact,) = controller.view(ViewRequest()).artifacts
-        assert (artifact.name, artifact.is_complete) == ("model.ckpt-500", True)
-    stored = [event for event in record.events("run") if event.kind == ARTIFACTS_STORED]
-    assert [event.artifacts for event in stored] == [["model.ckpt-500"]], "the second upload has stored nothing"
 
 
 def test_a_clock_that_is_set_moves_the_begin_of_an_upload() -> None:

@@ -1,11 +1,8 @@
 """What of `train_dir` is an artifact, and what the file `checkpoint` names."""
 
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
@@ -145,19 +142,6 @@ def test_a_file_checkpoint_of_a_mebibyte_is_read_in_a_moment(text: str) -> None:
     newest = newest_checkpoint(text, "", Files({"ckpt-3.index": FileInfo(1, 1)}))
     assert newest == ("" if "a" * 1000 in text else "ckpt-3")
     assert len(lookups) <= 1024
-
-
-def test_models_and_checkpoints_in_many_folders_are_found_in_a_moment() -> None:
-    names = [f"{number}/{name}" for number in range(5_000) for name in ("saved_model.pb", "c.index", "c.data-0")]
-    files = {name: FileInfo(1, 1) for name in names}
-    begin = time.process_time()
-    assert len(choose(files, DEFAULT_PATTERNS, lambda _: "")[0]) == 5_000
-    assert time.process_time() - begin < 20.0
-
-
-@given(st.text(min_size=1).filter(lambda text: is_valid_name(text) and text.strip() == text))
-def test_a_relative_checkpoint_is_read_again(name: str) -> None:
-    assert newest_checkpoint(relative_checkpoint(name), "", {f"{name}.index": FileInfo(1, 1)}) == name
 
 
 def test_a_relative_checkpoint_is_ascii_with_escapes_as_tensorflow_writes_them() -> None:

@@ -77,13 +77,6 @@ def test_a_task_of_a_run_that_has_ended_is_waited_for_until_its_launcher_has_rep
     assert cut.silent() == 0.0
 
 
-def test_the_next_run_knows_that_it_may_still_run(cut: Cut) -> None:
-    before = cut.world.job
-    cut.world.job = RunState(before.spec, cut.world.now)
-    reconcile.inherit_fences(cut.world.job, before)
-    assert cut.silent() == 20.0
-
-
 def test_a_task_that_the_next_run_does_not_have_is_waited_for_until_its_launcher_reports_that_nothing_runs(
     cut: Cut,
 ) -> None:
@@ -94,15 +87,6 @@ def test_a_task_that_the_next_run_does_not_have_is_waited_for_until_its_launcher
     assert cut.silent() == 20.0
     cut.back()
     assert cut.silent() == 0.0
-
-
-def test_a_removed_task_whose_launcher_has_stopped_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = Cut(monkeypatch)
-    cut.back()
-    cut.remove("worker-1")
-    cut.world.wait(30)
-    assert cut.silent() == 0.0
-    assert cut.silent("worker-7") == 0.0, "there was none"
 
 
 def test_a_task_that_has_succeeded_is_at_rest_and_the_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,13 +75,6 @@ def test_bytes_are_copied_both_ways_until_the_input_ends(token_file: Path) -> No
         assert peer.recv(1) == b""
 
 
-def test_it_ends_with_the_controller_although_its_input_is_open(token_file: Path) -> None:
-    with connected(token_file) as (peer, _, output):
-        peer.sendall(b"response")
-        peer.close()
-        assert output.read() == b"response"
-
-
 def test_a_controller_that_does_not_read_on_is_heard(token_file: Path) -> None:
     with connected(token_file) as (peer, given, output):
         _write(given, MUCH[:1000])

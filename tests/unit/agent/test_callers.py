@@ -14,9 +14,8 @@ from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.model.events import OUTPUT_APART, OUTPUT_LIMIT
 from tfdeploy.agent.model.run_state import LauncherReport
 from tfdeploy.agent.model.settings import TaskSettings
-from tfdeploy.agent.model.sync import PREPARE
 from tfdeploy.agent.record import output
-from tfdeploy.agent.record.output import DIFFERS, Log, Spool
+from tfdeploy.agent.record.output import DIFFERS, Spool
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
 from tfdeploy.agent.wire.rpc import CallError, CallObsolete, task_token
 
@@ -179,15 +178,6 @@ def test_what_a_removed_task_has_printed_last_is_taken(served: Served) -> None:
     assert served.controller._record.log(RUN_ID, "worker-1").printed(STDOUT) == b"the last line\n"
 
 
-def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    with served.client(OWN) as client, served.client(task_token(TOKEN, "worker-1")) as other:
-        client.json("POST", "/sync", REPORT)
-        with pytest.raises(CallError, match="403"):
-            other.json("POST", "/sync", {**REPORT, "instance": "forged", "generation": 99})
-        assert client.json("POST", "/sync", {**REPORT, "generation": 1})["action"] == PREPARE
-
-
 @pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
 @pytest.mark.parametrize("token", [TOKEN, task_token(TOKEN, "worker-0")])
 def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:
@@ -231,19 +221,3 @@ def test_that_the_beginning_of_output_is_deleted_is_an_event_once(
             client.call("PUT", f"/log/{RUN_ID}/worker-0/own/{first}/{first}/{'0' * 32}", LINE)
     kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
     assert kinds.count(OUTPUT_LIMIT) == 1
-
-
-def test_output_of_a_launcher_that_was_replaced_is_an_event_once_it_is_stored(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    path = f"/log/{RUN_ID}/worker-0/apart/0/0/{'a' * 32}"
-    with served.client(OWN) as client:
-        with monkeypatch.context() as patch:
-            patch.setattr(Log, "store", _fail)
-            for _ in range(3):
-                with pytest.raises(CallError, match="507 the record cannot be written"):
-                    client.call("PUT", path, LINE)
-        client.call("PUT", path, LINE)
-    kinds = [event.kind for event in served.controller.record.events(RUN_ID)]
-    assert kinds.count(OUTPUT_APART) == 1

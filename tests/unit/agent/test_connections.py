@@ -1,7 +1,6 @@
 """There is a limit of connections, and of their silence; a task keeps out no other."""
 
 import socket
-import threading
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -62,25 +61,3 @@ def answers(served: Served) -> bool:
             return bool(user.json("GET", "/stopped"))
         except OSError:
             return False
-
-
-def test_a_machine_without_threads_refuses_for_a_moment_and_not_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each such connection ends. If it was still counted, the server would refuse all others after some."""
-    monkeypatch.setattr(controller_server, "MAX_CONNECTIONS", 3)
-    served = Served(tmp_path)
-    start = threading.Thread.start
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    for _ in range(5):
-        with suppress(OSError):  # closed before all was sent
-            assert served.raw("GET /stopped HTTP/1.1") == b""
-    monkeypatch.setattr(threading.Thread, "start", start)
-    with served.client() as client:
-        assert client.json("GET", "/stopped") == {"stopped": True}
-    served.server.shutdown()
-    served.server.server_close()

@@ -21,7 +21,6 @@ from tfdeploy.agent.launch.program import Program
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import (
     LAUNCHER_LOST,
-    LAUNCHER_REGISTERED,
     RUN_ENDED,
     TASK_RESTARTING,
     TASK_STARTED,
@@ -87,39 +86,6 @@ def test_the_start_of_a_program_has_the_time_that_its_launcher_reports() -> None
     assert (task.state, task.since) == ("running", BEGIN), "the first report of it was lost"
 
 
-def test_a_launcher_goes_on_where_the_controller_knew_of_the_failure_already() -> None:
-    job = world(workers=1, restart={**ANY, "backoff": "30s"})
-    job.exit("worker-0", 3)
-    launcher = job.launchers["worker-0"]
-    assert launcher.last
-    assert (launcher.last.attempt, launcher.last.failures) == (1, 0)
-    launcher.begin_again(job.now + 30)
-    job.return_after(60)
-    job.settle()
-    assert job.running() == "worker-0/2"
-    assert job.job.tasks["worker-0"].failures == 1
-    assert [event.kind for event in job.events] == [TASK_RESTARTING, TASK_STARTED]
-
-
-def test_a_launcher_that_was_killed_meanwhile_leaves_what_it_began() -> None:
-    job = world(workers=1, restart=ANY)
-    assert job.fail_alone("worker-0")
-    before = job.launchers["worker-0"]
-    job.launchers["worker-0"] = Launcher("worker-0", before.port, job.now)
-    job.launchers["worker-0"].inherit(before)
-    job.return_after(60)
-    job.settle()
-    assert job.running() == "worker-0/3"
-    assert [event.kind for event in job.events] == [
-        TASK_RESTARTING,
-        TASK_STARTED,
-        LAUNCHER_LOST,
-        LAUNCHER_REGISTERED,
-        TASK_STARTED,
-    ]
-    assert [event.attempt for event in job.events] == [2, 2, 2, 0, 3]
-
-
 def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() -> None:
     job = world(ps=1, workers=1, restart=ANY)
     cut_off = job.launchers.pop("worker-0")
@@ -133,28 +99,6 @@ def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() 
     assert cut_off.address_book[0].address == "127.0.0.1:29999"
 
 
-def test_a_launcher_that_was_cut_off_during_the_end_of_the_run_is_stopped() -> None:
-    job = world(workers=2, restart=ANY)
-    assert job.fail_alone("worker-1")
-    cut_off = job.launchers.pop("worker-1")
-    job.stop()
-    job.launchers["worker-1"] = cut_off
-    job.settle()
-    assert job.launchers == {}
-    assert job.states() == "worker-0 stopped (by request), worker-1 stopped (by request)"
-
-
-def test_a_restart_counts_also_where_the_policy_has_changed_meanwhile() -> None:
-    job = world(workers=2, restart=ANY)
-    assert job.fail_alone("worker-1")
-    cut_off = job.launchers.pop("worker-1")
-    job.give(workers=2, restart={"maximum": 0})
-    job.launchers["worker-1"] = cut_off
-    job.settle()
-    assert job.running() == "worker-0/1, worker-1/2"
-    assert job.verdict() == "none"
-
-
 @pytest.mark.parametrize("first", ["worker-0", "worker-1"])
 def test_a_success_counts_before_a_later_failure_whoever_reports_first(first: str) -> None:
     job = world(workers=2, restart={"maximum": 0})
@@ -165,19 +109,6 @@ def test_a_success_counts_before_a_later_failure_whoever_reports_first(first: st
     assert job.verdict() == "none", "the other launcher is not heard yet"
     job.settle()
     assert job.verdict() == "succeeded: worker-0 succeeded"
-
-
-def test_what_succeeded_meanwhile_does_not_begin_again_for_another_address() -> None:
-    job = world(ps=1, workers=1)
-    job.launchers["worker-0"].end_child(0, job.now)
-    job.launchers["ps-0"] = Launcher("ps-0", 29_999)
-    job.return_after(600)
-    for _ in range(3):
-        job.sync("ps-0")
-    assert job.job.barrier_passed
-    job.settle()
-    assert job.verdict() == "succeeded: worker-0 succeeded"
-    assert job.job.tasks["worker-0"].attempt == 1
 
 
 def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only() -> None:
@@ -220,20 +151,6 @@ def test_the_start_barrier_has_its_time_after_the_return() -> None:
     assert job.verdict() == "none"
     job.wait(2)
     assert job.verdict() == "failed: worker-1 did not start within 60 s"
-
-
-def test_an_optional_worker_is_not_lost_because_nobody_listened() -> None:
-    job = world(ps=1, workers=2, elastic={"max": 3})
-    launcher = job.launchers.pop("worker-1")
-    job.roll("worker-1")
-    job.wait(1.5)
-    assert job.job.restarting_task == "worker-1"
-    job.return_after(600)
-    assert job.job.restarting_task == "worker-1"
-    job.launchers["worker-1"] = launcher
-    job.settle()
-    assert job.job.restarting_task == "worker-1"
-    assert job.running() == "ps-0/1, worker-0/1, worker-1/2"
 
 
 def test_a_launcher_may_not_start_a_program_while_the_addresses_change() -> None:
@@ -306,15 +223,6 @@ def test_an_upload_is_not_lost_because_its_controller_stood_still(tmp_path: Path
     running.wait(1)
     assert running.controller.is_uploading()
     assert events.ARTIFACTS_LOST not in running.kinds()
-
-
-def test_the_budget_counts_a_pause(tmp_path: Path) -> None:
-    running = Running(tmp_path, budget=True)
-    running.now += 2 * HOUR
-    running.controller.tick()
-    assert RUN_ENDED not in running.kinds(), "it has not heard its launchers"
-    running.wait(1)
-    assert RUN_ENDED in running.kinds()
 
 
 def test_a_status_does_not_take_the_absence_of_the_controller_for_silence(tmp_path: Path) -> None:
@@ -413,12 +321,6 @@ def test_a_wait_for_the_back_off_is_a_permission(away: Away) -> None:
     away.last.note_response(Order(WAIT, run_id="run", attempt=2, restart=RestartPolicy(3, 20.0, ["signal"])))
     assert away.follow(19) == 0
     assert away.follow(1) == 2
-
-
-def test_an_order_to_start_that_was_not_followed_yet_holds(away: Away) -> None:
-    away.last.note_response(replace(away.order, attempt=5))
-    assert away.follow() == 5
-    assert away.program.restarted == []
 
 
 def test_a_launcher_reports_a_limited_number_of_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,15 +61,6 @@ def test_an_observation_that_began_before_the_metrics_changed_does_not_bring_the
         assert stored["patterns"] == metrics
 
 
-def test_what_a_task_prints_last_is_searched_before_its_record_is_listed(tmp_path: Path) -> None:
-    target, _, record = started(tmp_path, {})
-    log(record, "worker-0", "accuracy: 0.9\n")
-    target.view(ViewRequest())
-    log(record, "worker-0", "accuracy: 0.95\n")
-    text = target.list_files([""]).text(f"runs/{record.runs()[0]}/search.json")
-    assert json.loads(text)["tasks"]["worker-0"]["values"]["accuracy"][:3] == ["worker-0", 1, "0.95"]
-
-
 def test_nothing_is_decided_in_a_run_that_is_not_submitted_here(tmp_path: Path) -> None:
     """Its record has arrived from another place."""
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})

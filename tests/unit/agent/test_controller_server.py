@@ -2,9 +2,7 @@
 
 import http.client
 import json
-import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -21,8 +19,8 @@ from tests.waiting import PATIENCE
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import END_SECONDS, STEADY_TICK_SECONDS, TICK_SECONDS, Controller
 from tfdeploy.agent.model import events
-from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunState
-from tfdeploy.agent.model.sync import END, NOTHING, PREPARE, RUN, STOP, Order
+from tfdeploy.agent.model.run_state import Ended, RunState
+from tfdeploy.agent.model.sync import END, NOTHING, PREPARE, STOP, Order
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire import rpc
 from tfdeploy.agent.wire.rpc import TOKEN_HEADER, CallError, task_token
@@ -124,15 +122,6 @@ def _no_space(*_: Any, **__: Any) -> Any:
     raise OSError(28, "No space left on device")
 
 
-def test_a_code_archive_is_sent_without_a_copy_in_memory(served: Served) -> None:
-    content = os.urandom(3_000_000)
-    with served.client() as client:
-        client.call("PUT", "/code/0123", content)
-        assert client.call("GET", "/code/0123") == content
-        with pytest.raises(CallError, match="404"):
-            client.call("GET", "/code/4567")
-
-
 def controller(folder: Path, **args: Any) -> Controller:
     made = Controller(Record(folder))
     made.submit_run(plan(**args).run)
@@ -160,34 +149,6 @@ def start(target: Controller, launchers: list[Launcher]) -> None:
             sync(target, launcher)
         target.tick()
     assert all(launcher.running for launcher in launchers)
-
-
-def calls_of(target: Controller, reports: list[LauncherReport]) -> int:
-    """How many functions these reports call."""
-    count = 0
-
-    def profile(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(profile)
-    try:
-        for report in reports:
-            target.sync(report)
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def test_the_cost_of_a_report_does_not_depend_on_the_number_of_tasks(tmp_path: Path) -> None:
-    costs = []
-    for workers in (10, 100):
-        target = controller(tmp_path / str(workers), workers=workers)
-        launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(workers)]
-        start(target, launchers)
-        reports = [launcher.report() for launcher in launchers[:10]]
-        costs.append(calls_of(target, reports))
-    assert costs[1] <= 1.1 * costs[0], f"{costs} function calls for ten reports of 10 and of 100 tasks"
 
 
 def test_registering_tasks_saves_the_state_for_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,22 +205,6 @@ def test_a_run_that_is_steady_is_looked_at_less_often(tmp_path: Path, stops: boo
         sync(target, launchers[0])
         target.tick()
     assert target.seconds_until_tick() == TICK_SECONDS, "it waits for its restart, or for the end"
-
-
-def test_tasks_that_wait_for_a_service_start_when_it_is_saved_that_it_listens(tmp_path: Path) -> None:
-    store = {"store": {"command": ["store"]}}
-    target, worker = controller(tmp_path, workers=1, services=store), Launcher("worker-0")
-    service = Launcher("store-0", port=20_000)
-    prepare(target, [worker, service])
-    for _ in range(2):
-        sync(target, service)
-        target.tick()
-    assert service.running
-    target._save_at, service.is_listening = float("inf"), True
-    target.sync(service.report())
-    assert sync(target, worker).action == NOTHING
-    target.tick()
-    assert sync(target, worker).action == RUN
 
 
 def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None:
@@ -378,42 +323,6 @@ def test_the_only_witness_of_an_end_remains_while_the_disk_is_full_for_a_moment(
     target.tick()
     assert sync(target, launcher).action == END
     assert target.unfinished() == {"waits_for": [], "problem": ""}
-
-
-def test_artifacts_are_asked_for_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = Controller(Record(tmp_path))
-    target.submit_run(plan(workers=1, artifacts=["*.keras"]).run)
-    launcher = Launcher("worker-0")
-    for _ in range(8):
-        target_sync = target.sync(replace(launcher.report(), can_upload=True))
-        launcher.obey(target_sync, 1.0)
-        target.tick()
-    with full_disk(monkeypatch):
-        launcher.end_child(0, 1.0)
-        target.sync(replace(launcher.report(), can_upload=True))
-        target.tick()
-        order = target.sync(replace(launcher.report(), can_upload=True))
-        assert (order.action, order.upload and order.upload.patterns) == (END, ["*.keras"])
-
-
-@pytest.mark.parametrize("step", [3_600.0, -3_600.0])
-def test_a_clock_that_is_set_delays_nothing(tmp_path: Path, step: float) -> None:
-    wall, steady = 1_000_000.0, 50.0
-    clock = Clock(lambda: wall, lambda: steady)
-    target = Controller(Record(tmp_path), clock=clock)
-    target.submit_run(plan(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]}).run)
-    launcher = Launcher("worker-0")
-    for _ in range(4):
-        wall, steady = wall + 1, steady + 1
-        sync(target, launcher)
-        target.tick()
-    launcher.end_child(1, wall)
-    sync(target, launcher)
-    wall += step
-    target.tick()
-    wall, steady = wall + 6, steady + 6
-    target.tick()
-    assert sync(target, launcher).action == RUN
 
 
 @pytest.mark.parametrize(("body", "all_end"), [({"auxiliary": False}, False), ({}, True)])

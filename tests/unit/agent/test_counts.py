@@ -6,22 +6,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.clusters import cluster_ref
-from tests.counting import READ, WRITE, Linear, counting
+from tests.counting import READ, WRITE, counting
 from tests.unit.cases import plan
 from tests.unit.printing import write
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_server import Server, _ranges
+from tfdeploy.agent.control.controller_server import Server
 from tfdeploy.agent.model.sync import RUN
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.wire.rpc import Client, task_token
-from tfdeploy.backends.record_copy import RecordCopy
 
 SIZES = (10, 100, 1_000)
 
@@ -33,9 +30,6 @@ BYTES_OF_A_REPORT = 600
 
 BYTES_OF_AN_ANSWER = 180
 """To a launcher whose program runs: without the addresses of the others, which it has."""
-
-FILES_OF_A_VIEW = Linear(2, 2)
-"""The events and the list of artifacts; the end of the output of each task, twice."""
 
 TOKEN = "a-token"
 LINE = b"step %09d: loss 0.5\n"
@@ -147,56 +141,3 @@ def test_a_view_reads_as_much_of_a_long_log_as_of_a_short_one(tmp_path: Path) ->
         assert acts.files(WRITE, folder) == []
     assert files[0] == files[1]
     assert abs(sizes[0] - sizes[1]) < 10, "bytes of times and positions"
-
-
-@pytest.mark.parametrize("workers", [2, 6])
-def test_a_view_opens_few_files(tmp_path: Path, workers: int) -> None:
-    controller, _ = running(tmp_path, workers)
-    printed(Record(tmp_path / "record"), 1_000)
-    view = view_of(controller)
-    with counting() as acts:
-        view()
-    files = acts.files(READ, tmp_path)
-    assert len(files) == FILES_OF_A_VIEW.of(workers), sorted(files)
-
-
-class Direct:
-    """Calls of a controller in this process; it counts the bytes of its answers."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-        self.answers: list[int] = []
-
-    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        assert (method, path) == ("POST", "/ranges")
-        return _ranges(self._controller.record, **json.loads(body))
-
-    def json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        assert (method, path) == ("POST", "/files")
-        text = json.dumps(self._controller.list_files(body["runs"]).to_dict())
-        self.answers.append(len(text))
-        answer: dict[str, Any] = json.loads(text)
-        return answer
-
-
-def test_a_copy_that_is_up_to_date_costs_the_same_with_a_long_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a Swarm each look updates the user's copy of the record."""
-    files, answers = [], []
-    for lines in (1_000, 30_000):
-        folder = tmp_path / str(lines)
-        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        controller, _ = running(folder, workers=2)
-        printed(Record(folder / "record"), lines)
-        direct, copy = Direct(controller), RecordCopy(cluster_ref())
-        copy.update(direct)
-        copy.update(direct)
-        direct.answers.clear()
-        with counting() as acts:
-            copy.update(direct)
-        files.append(acts.files(READ, folder) + acts.files(WRITE, folder))
-        answers += direct.answers
-    assert len(answers) == 2, "one call for each update"
-    assert abs(answers[0] - answers[1]) < 600, "times and positions have other digits, a curve 33 to 64 values"
-    assert files[0] == files[1]

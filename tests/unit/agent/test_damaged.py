@@ -98,25 +98,6 @@ def test_output_with_foreign_bytes_is_read_on_behind_them(place: int, foreign: b
         assert [line.text for line in log.tail(3)] == texts[-3:]
 
 
-@pytest.mark.parametrize("foreign", [b"\0" * 3_000 + b"\n", b"\0" * 300_000 + b"x\n", b"\xff" * 33 + b"\n", b"\n"])
-def test_what_is_damaged_is_counted_once(tmp_path: Path, foreign: bytes) -> None:
-    log = Log(tmp_path)
-    write(log, [(STDOUT, b"one\n")], begin=1_000.0)
-    append_bytes(log.path(0), foreign)
-    write(log, [(STDOUT, b"two\n"), (STDOUT, b"three\n")], begin=2_000.0)
-    found = [[line.text for line in all_lines(log)] for _ in range(2)]
-    assert found == [["one", "two", "three"]] * 2
-    assert 1 <= len(log.damage) <= 2
-
-
-def test_zeros_before_a_line_hide_nothing(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    write(log, [(STDOUT, b"one\n"), (STDOUT, b"two\n")])
-    first, second = log.path(0).read_bytes().splitlines(keepends=True)
-    log.path(0).write_bytes(first + bytes(4096) + second)
-    assert [line.text for line in all_lines(log)] == ["one", "two"]
-
-
 def test_a_view_states_what_is_damaged_and_has_the_rest(tmp_path: Path) -> None:
     record = Record(tmp_path)
     job = World(workers=1, metrics={"accuracy": r"accuracy: (\S+)"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cases import plan, spec
+from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.launch import builtin_programs
@@ -92,14 +92,6 @@ def test_a_worker_starts_again_while_the_controller_is_away() -> None:
     assert world.running() == "data-dispatcher-0/1, data-worker-0/2, data-worker-1/1, worker-0/1"
 
 
-def test_all_restart_with_another_number_of_other_tasks() -> None:
-    world = begun()
-    world.give(workers=2, data_service={"workers": 2}, restart=RESTART)
-    world.come("worker-1")
-    world.settle()
-    assert world.running() == "data-dispatcher-0/2, data-worker-0/2, data-worker-1/2, worker-0/2, worker-1/1"
-
-
 def test_the_program_gets_the_dispatchers_address_and_none_of_a_worker() -> None:
     world = begun()
     book = world.launchers["worker-0"].address_book
@@ -118,16 +110,6 @@ def test_the_number_of_workers_is_not_part_of_the_run_and_the_service_is() -> No
 
     assert run_id(data_service={"workers": 1}) == run_id(data_service={"workers": 2})
     assert run_id(data_service={"workers": 1}) != run_id()
-
-
-def test_its_jobs_have_the_settings_of_services() -> None:
-    jobs = {"data_worker": {"memory": "4GiB", "required": False}}
-    made = spec(workers=1, data_service={"workers": 2}, jobs=jobs, container={"placement": ["hostname:UNIQUE"]})
-    _, dispatcher, worker = made.jobs
-    assert (dispatcher.count, dispatcher.memory, worker.count, worker.memory) == (1, 0, 2, 4 << 30)
-    assert dispatcher.restart.on == worker.restart.on == ("any",)
-    assert dispatcher.container.placement == worker.container.placement == ()
-    assert (dispatcher.required, worker.required) == (True, False)
 
 
 def test_the_part_of_a_lost_worker_ends_when_another_one_completes_the_epoch() -> None:

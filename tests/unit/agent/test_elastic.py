@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent.control import elastic, move
-from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
+from tfdeploy.agent.control import elastic
+from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks
 from tfdeploy.agent.model import events, sync
 from tfdeploy.agent.model.run_state import Ended
 from tfdeploy.agent.model.task_command import placeholders
@@ -101,14 +101,6 @@ def note_removed(made: World, workers: int) -> None:
     made.give(ps=1, workers=workers, **ELASTIC)
 
 
-def test_a_worker_that_is_added_before_the_first_start_is_waited_for() -> None:
-    made = World(ps=1, workers=2, **ELASTIC)
-    made.come("ps-0", "worker-0")
-    assert made.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
-    made.come("worker-1")
-    assert made.running() == "ps-0/1, worker-0/1, worker-1/1"
-
-
 def test_another_number_of_other_tasks_restarts_all() -> None:
     made = running()
     made.give(ps=2, workers=2, **ELASTIC)
@@ -123,15 +115,6 @@ def test_another_maximum_restarts_all(most: int) -> None:
     assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
     assert len(hosts(made, "worker-0").split(",")) == most
     assert [kind for kind, _ in made.happened()].count(events.TASKS_CHANGED) == 1
-
-
-def test_a_maximum_and_a_worker_more_restart_all_once() -> None:
-    made = running()
-    made.give(ps=1, workers=6, elastic={"max": 8})
-    assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
-    made.come(*(f"worker-{index}" for index in range(2, 6)))
-    assert made.running().startswith("ps-0/2, worker-0/2, worker-1/2, worker-2/")
-    assert len(hosts(made, "worker-5").split(",")) == 8
 
 
 def test_a_run_that_is_no_longer_elastic_restarts() -> None:
@@ -207,13 +190,6 @@ def test_a_worker_that_has_failed_is_started_again_by_request() -> None:
     assert made.running() == "ps-0/1, worker-0/1, worker-1/2"
 
 
-def test_a_worker_that_has_succeeded_is_not_started_again_by_request() -> None:
-    made = running()
-    made.exit("worker-1", 0)
-    made.again("worker-1")
-    assert made.running() == "ps-0/1, worker-0/1"
-
-
 @pytest.mark.parametrize("service", ["", ".mnist-4711"])
 def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(service: str) -> None:
     made = running()
@@ -223,13 +199,6 @@ def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(s
     elastic.reserve_addresses(made.job, lambda: 0)
     assert made.job.reserved == {name: f"{name}{service}:2222" for name in ("worker-2", "worker-3")}
     assert elastic.unused_ports(made.job) == set()
-
-
-def test_another_network_changes_the_addresses_of_workers_that_do_not_exist() -> None:
-    made = running()
-    made.job.reserved["worker-2"] = "worker-2:2222"
-    elastic.reserve_addresses(made.job, lambda: 4711)
-    assert made.job.reserved["worker-2"] == "127.0.0.1:4711"
 
 
 def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end() -> None:
@@ -243,14 +212,6 @@ def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end
     assert elastic.unused_ports(made.job) == set()
 
 
-def test_a_launcher_that_was_told_of_another_run_joins_alone() -> None:
-    made = running()
-    made.launchers["worker-1"].run = "another"
-    made.launchers["worker-1"].running = False
-    made.settle()
-    assert made.running() == "ps-0/1, worker-0/1, worker-1/2"
-
-
 def test_a_worker_that_fails_before_the_first_start_is_left_out() -> None:
     """Its launcher finds the port taken that the user has chosen."""
     made = World(ps=1, workers=2, jobs={"worker": {"port": 5000}}, restart={"maximum": 0}, **ELASTIC)
@@ -261,30 +222,6 @@ def test_a_worker_that_fails_before_the_first_start_is_left_out() -> None:
     made.come("worker-0", port=5000)
     assert made.running() == "ps-0/1, worker-0/1"
     assert hosts(made, "worker-0") == "127.0.0.1:5000,127.0.0.1:5001,127.0.0.1:5002,127.0.0.1:5003"
-
-
-def test_a_run_that_moves_starts_once_with_the_addresses_of_its_new_place() -> None:
-    made = running(3)
-    made.note(stop_run(made.job, made.now, to_move=True))
-    made.settle()
-    made.launchers.clear()
-    move.arrive(made.job)
-    move.continue_run(made.job, made.now)
-    made.come("ps-0")
-    for index in range(3):
-        made.come(f"worker-{index}", port=30_000 + index)
-    assert made.running() == "ps-0/2, worker-0/2, worker-1/2, worker-2/2"
-    assert hosts(made, "worker-0").startswith("127.0.0.1:30000,127.0.0.1:30001,127.0.0.1:30002,")
-    assert (events.ADDRESS_CHANGED, "") not in made.happened()
-
-
-def test_a_run_that_becomes_elastic_restarts_once() -> None:
-    made = World(ps=1, workers=3)
-    made.come()
-    made.give(ps=1, workers=3, **ELASTIC)
-    assert made.running() == "ps-0/2, worker-0/2, worker-1/2, worker-2/2"
-    assert hosts(made, "worker-0") == "127.0.0.1:21000,127.0.0.1:21001,127.0.0.1:21002,127.0.0.1:25000"
-    assert (events.ADDRESS_CHANGED, "") not in made.happened()
 
 
 def test_chosen_ports_are_those_of_workers_that_do_not_exist_and_the_controller_reserves_none_of_them() -> None:

@@ -53,12 +53,6 @@ def test_an_evaluator_that_works_has_its_time_and_the_run_ends_with_it() -> None
     assert world.done()
 
 
-def test_an_evaluator_is_stopped_when_its_time_is_over() -> None:
-    world = succeeded()
-    world.wait(DEFAULT)
-    assert world.states() == f"{SUCCEEDED}stopped (run finished)"
-
-
 @pytest.mark.parametrize("end", ["no timeout", "a failure", "a stop"])
 def test_an_evaluator_without_time_is_stopped_at_once(end: str) -> None:
     world = begun(**({"evaluator_timeout": "0"} if end == "no timeout" else {}))
@@ -101,14 +95,6 @@ def test_an_evaluator_that_is_killed_after_the_success_starts_again(how: str) ->
     assert world.launchers["evaluator-0"].address_book
     world.exit("evaluator-0")
     assert world.states() == f"{SUCCEEDED}succeeded"
-
-
-def test_an_evaluator_that_is_killed_when_its_time_is_over_does_not_start_again() -> None:
-    world = succeeded(restart={"maximum": 1, "on": ["signal"], "backoff": "5s"})
-    world.wait(DEFAULT - 1)
-    world.exit("evaluator-0", 137, signal="SIGKILL")
-    world.wait(5.0)
-    assert world.states() == f"{SUCCEEDED}stopped (run finished)"
 
 
 @pytest.mark.parametrize(("required", "state"), [(True, "stopped (run failed)"), (False, "running")])

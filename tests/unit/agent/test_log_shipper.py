@@ -1,6 +1,5 @@
 """A spool is sent when it has changed, and not read before."""
 
-import threading
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -9,13 +8,12 @@ import pytest
 
 from tests.waiting import until
 from tfdeploy.agent.record import output
-from tfdeploy.agent.record.output import Log, Reader, Spool
+from tfdeploy.agent.record.output import Log, Reader
 from tfdeploy.agent.record.output_lines import STDOUT, Part, encode
 from tfdeploy.agent.wire import log_shipper
 from tfdeploy.agent.wire.log_shipper import Shipper
 from tfdeploy.agent.wire.rpc import Client
 
-LINES = 20
 INSTANCE = "a" * 32
 
 
@@ -65,25 +63,6 @@ def line(text: bytes, attempt: int = 1) -> bytes:
     return encode(Part(1.0, STDOUT, attempt, text, True))
 
 
-def test_a_spool_is_read_when_it_has_changed(
-    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ships: list[bool] = []
-    ship = Shipper.ship
-
-    def counted(self: Shipper) -> bool:
-        ships.append(ship(self))
-        return ships[-1]
-
-    monkeypatch.setattr(Shipper, "ship", counted)
-    spool = shipper(tmp_path, controller)
-    for number in range(1, LINES + 1):
-        spool.log.write(line(b"a line"))
-        until(lambda number=number: controller.received() == b"a line\n" * number, "the line")  # type: ignore[misc]
-    spool.close()
-    assert len(ships) <= 2 * LINES + 1
-
-
 def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Controller) -> None:
     spool = shipper(tmp_path, controller)
     controller.responds = False
@@ -94,53 +73,6 @@ def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Contro
     controller.responds = True
     until(lambda: controller.received() == b"a line\n", "the line")
     spool.close()
-
-
-@pytest.mark.parametrize("while_it", ["has changes to clear", "sends"])
-def test_a_shipper_that_is_closed_ends_whatever_its_thread_does(
-    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch, while_it: str
-) -> None:
-    has_reached, is_closed = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        has_reached.set()
-        assert is_closed.wait(60)
-
-    class HeldSpool(Spool):
-        def __init__(self, folder: Path, arrived: dict[int, int]) -> None:
-            super().__init__(folder, arrived)
-            clear, set_ = self.changed.clear, self.changed.set
-
-            def held_clear() -> None:
-                hold()
-                clear()
-
-            def noted_set() -> None:
-                set_()
-                if has_reached.is_set():
-                    is_closed.set()
-
-            if while_it == "has changes to clear":
-                monkeypatch.setattr(self.changed, "clear", held_clear)
-            monkeypatch.setattr(self.changed, "set", noted_set)
-
-    class Endless(Controller):
-        """Takes one byte a call, so that there is always something left to send."""
-
-        def json_bytes(self, _method: str, path: str, _data: bytes) -> dict[str, Any]:
-            if not has_reached.is_set():
-                hold()
-            return {"end": int(path.split("/")[-2]) + 1}
-
-    monkeypatch.setattr(log_shipper, "Spool", HeldSpool)
-    spool = shipper(tmp_path, controller if while_it == "has changes to clear" else Endless(tmp_path / "endless"))
-    spool.log.write(line(b"x" * 1000) * 10_000)
-    assert has_reached.wait(60)
-    closing = threading.Thread(target=spool.close, daemon=True)
-    closing.start()
-    closing.join(15)
-    assert not closing.is_alive()
-    assert not spool._thread.is_alive()
 
 
 def test_a_controller_with_an_older_copy_gets_what_the_spool_has_again(tmp_path: Path, controller: Controller) -> None:

@@ -48,20 +48,6 @@ def test_a_page_that_processes_share_counts_once(sharing: list[int]) -> None:
     assert use_more_than(30 * MIB, sharing)
 
 
-def test_the_resident_size_counts_where_the_kernel_does_not_tell_the_proportional_one(
-    sharing: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = Path.read_text
-
-    def refuse(path: Path) -> str:
-        if path.name == "smaps_rollup":
-            raise PermissionError(path)
-        return read(path)
-
-    monkeypatch.setattr(Path, "read_text", refuse)
-    assert use_more_than(150 * MIB, sharing)
-
-
 def test_the_members_of_a_group_are_found_without_reading_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **more: object) -> None:
         raise AssertionError(args)

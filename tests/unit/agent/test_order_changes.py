@@ -88,10 +88,6 @@ def test_the_end_of_the_evaluator_is_a_change_since_services_run_for_it(tmp_path
     assert numbers[1] != numbers[0]
 
 
-def test_a_number_of_another_controller_is_a_change(tmp_path: Path) -> None:
-    assert number_of(Controller(Record(tmp_path))) != number_of(Controller(Record(tmp_path)))
-
-
 def test_who_waits_gets_the_change_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     controller = Controller(Record(tmp_path))
     before = number_of(controller)
@@ -156,19 +152,6 @@ def test_the_watch_wakes_the_launcher_and_is_silent_while_nobody_responds() -> N
     calls.responses = [{"number": 9, "within": 0.0}]
     watch.note_contact()
     until(lambda: woken == [1, 3, 5], "it calls again after the next contact")
-
-
-def test_a_contact_during_a_call_that_fails_is_not_lost() -> None:
-    class Failing(Calls):
-        def json(self, method: str, path: str) -> dict[str, Any]:
-            if not self.made:
-                watch.note_contact()
-            return super().json(method, path)
-
-    calls = Failing()
-    watch = ChangeWatch(lambda: cast(Client, calls), lambda: None)
-    watch.note_contact()
-    until(lambda: len(calls.made) == 2, "it calls again")
 
 
 def test_a_refusal_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from tfdeploy.agent.record.output_lines import (
     STDOUT,
     Encoder,
     Joiner,
-    Line,
     Part,
     encode,
     parse,
@@ -122,21 +121,6 @@ def test_the_next_line_begins_after_the_next_newline_wherever_one_starts(chunks:
         lines = list(Reader(log, begin).more())
         assert lines == list(Reader(log).more())[len(chunks) - len(lines) :]
         assert not log.damage
-
-
-@given(CHUNKS, st.integers(1, 6))
-def test_reading_as_it_comes_gives_the_same_lines_as_reading_at_the_end(chunks: list[Chunk], step: int) -> None:
-    with folder() as place:
-        log = Log(place)
-        reader = Reader(log)
-        found: list[Line] = []
-        for begin in range(0, len(chunks), step):
-            write(log, chunks[begin : begin + step], begin=begin)
-            found += reader.more()
-            reader = Reader(log, state=reader.state())
-        whole = Reader(log)
-        assert found == list(whole.more())
-        assert reader.unfinished() == whole.unfinished()
 
 
 REDRAWN = st.lists(
@@ -301,23 +285,6 @@ def test_a_tail_after_much_output_of_the_other_stream_reads_only_a_little(
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"", ""),
-        (b"plain", "plain"),
-        (b"windows\r", "windows"),
-        (b"10%\r20%\r30%", "30%"),
-        (b"10%\r20%\r", "20%"),
-        (b"caf\xe9", "caf\ufffd"),
-        (b"caf\xc3\xa9", "café"),
-        (b"x" * 70_000, "x" * 4_000 + "… (70000 bytes)"),
-    ],
-)
-def test_a_line_is_shown_as_a_terminal_would(content: bytes, text: str) -> None:
-    assert Line(0.0, STDOUT, 1, content).text == text
-
-
-@pytest.mark.parametrize(
     ("chunks", "patterns", "found"),
     [
         (
@@ -338,17 +305,3 @@ def test_the_last_match_wins(
     record, run = Record(tmp_path), World(workers=1).job
     write(record.log(run.spec.id, "worker-0"), chunks)
     assert record.search(run, patterns).metrics == found
-
-
-@given(CHUNKS, st.integers(1, 5))
-def test_matching_as_it_comes_gives_the_same_as_matching_at_the_end(chunks: list[Chunk], step: int) -> None:
-    patterns = {"a": "acc: (1)?", "b": "b(c)", "any": "[^\r]+"}
-    with folder() as place:
-        record, run = Record(place), World(workers=1).job
-        log = record.log(run.spec.id, "worker-0")
-        for begin, end in pairwise([*range(0, len(chunks), step), len(chunks)]):
-            write(log, chunks[begin:end], begin=begin)
-            found = record.search(run, patterns)
-            assert Record(place).search(run, patterns) == found, "another process continues where this one was"
-            (record.run_folder(run.spec.id) / "search.json").unlink(missing_ok=True)
-            assert Record(place).search(run, patterns) == found, "it is the same from the first line"

@@ -74,20 +74,6 @@ def test_the_child_leads_a_group_in_the_session_of_its_launcher(tmp_path: Path) 
         until(lambda: started.exit_code() is not None, "the end of the child")
 
 
-def test_the_note_needs_no_space_once_the_process_exists(tmp_path: Path) -> None:
-    note = tmp_path / "child.json"
-    started = child(tmp_path)
-    try:
-        data = json.loads(note.read_text())
-        assert (data["group"], note.stat().st_size) == (started.process.pid, module._NOTE_BYTES)
-    finally:
-        started.signal(signal.SIGKILL)
-        until(started.end, "the end")
-        for pipe in (started.process.stdout, started.process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-
 @pytest.fixture
 def members() -> Iterator[list["subprocess.Popen[bytes]"]]:
     """Two processes of one group whose leader has ended: one with the mark of a child, one without."""

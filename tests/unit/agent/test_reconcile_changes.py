@@ -98,19 +98,6 @@ def test_a_new_launcher_waits_for_the_run_that_has_its_task() -> None:
     assert job.take(early.report()).action == sync.END
 
 
-def test_a_killed_controller_goes_on_where_it_was() -> None:
-    job = world(ps=1, workers=1, restart={"on": ["any"]})
-    job.exit("worker-0", 3)
-    job.restart_controller()
-    job.settle()
-    assert job.states() == "ps-0 running, worker-0 restarting (in 1 s (1 of 3) after exit 3)"
-    job.wait(1)
-    assert job.running() == "ps-0/1, worker-0/2"
-    job.exit("worker-0")
-    job.restart_controller()
-    assert job.verdict() == "succeeded: worker-0 succeeded"
-
-
 def test_a_run_that_has_trained_waits_for_new_ones_as_long_as_it_takes() -> None:
     job = world(workers=1, start_timeout="60s")
     job.wait(3_600)
@@ -147,13 +134,6 @@ def test_the_same_counts_given_again_disturb_nobody() -> None:
     assert job.job.spec.grace == 3.0
 
 
-def test_a_policy_given_later_holds_for_the_next_end() -> None:
-    job = world(workers=1, restart={"maximum": 0})
-    job.give(workers=1, restart={"maximum": 1, "on": ["any"]})
-    job.exit("worker-0", 3)
-    assert job.states() == "worker-0 restarting (in 1 s (1 of 1) after exit 3)"
-
-
 def test_a_finished_run_with_other_counts_starts_nothing() -> None:
     job = world(ps=1, workers=1)
     job.exit("worker-0")
@@ -187,21 +167,6 @@ def test_an_earlier_run_taken_up_again_is_prepared_anew_before_it_starts() -> No
     assert job.running() == "ps-0/2, worker-0/2"
 
 
-def test_an_earlier_run_that_had_not_started_is_not_late_when_it_is_taken_up_again() -> None:
-    job = World(ps=1, workers=1, start_timeout="5m")
-    job.come("ps-0")
-    earlier = job.job
-    job.give(ps=1, workers=1, run_id="another", start_timeout="5m")
-    job.wait(3_600)
-    job.job = earlier
-    job.give(ps=1, workers=1, start_timeout="5m")
-    assert job.verdict() == "none"
-    job.come("worker-0")
-    assert job.states() == "ps-0 starting, worker-0 waiting (ps-0)"
-    job.come("ps-0")
-    assert job.states() == "ps-0 running, worker-0 running"
-
-
 def test_a_rolling_restart_takes_one_task_after_the_other_in_their_order() -> None:
     job = world(ps=1, workers=2)
     job.roll("worker-1", "worker-0")
@@ -218,15 +183,6 @@ def test_a_rolling_restart_takes_one_task_after_the_other_in_their_order() -> No
     assert restarted == ["worker-0", "worker-1"]
 
 
-def test_a_rolling_restart_goes_on_under_a_new_controller() -> None:
-    job = world(workers=2)
-    job.roll("worker-0", "worker-1")
-    job.wait(1)
-    job.restart_controller()
-    job.wait(2.1)
-    assert job.running() == "worker-0/2, worker-1/2"
-
-
 def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
     job = world(chief=1, workers=2)
     job.exit("worker-0")
@@ -236,32 +192,12 @@ def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
     assert (events.SETTINGS_CHANGED, "worker-0") not in job.happened()
 
 
-def test_settings_that_change_again_restart_the_task_again() -> None:
-    job = world(workers=1)
-    job.roll("worker-0")
-    job.wait(1)
-    job.roll("worker-0")
-    job.wait(1)
-    job.wait(2.1)
-    assert job.running() == "worker-0/3"
-
-
 def test_a_report_from_before_the_end_wakes_no_task_that_is_done() -> None:
     job = world(workers=2)
     stale = job.launchers["worker-0"].report()
     job.exit("worker-0")
     assert job.take(stale) == Order(sync.END, 10.0, generation=1)
     assert job.states() == "worker-0 succeeded, worker-1 running"
-
-
-def test_a_task_taken_away_leaves_the_others_with_right_addresses() -> None:
-    job = world(ps=1, workers=3, restart={"on": ["any"], "backoff": "0"})
-    job.lose("worker-2")
-    del job.job.tasks["worker-0"], job.launchers["worker-0"]
-    job.exit("worker-1", 3)
-    assert job.running() == "", "nobody starts with an address that may be an old one"
-    job.come("worker-2")
-    assert job.launchers["worker-1"].address_book[1] == TaskAddress("worker-1", "worker", 1, "127.0.0.1:21001")
 
 
 def test_the_end_of_an_attempt_that_a_restored_record_does_not_know_counts() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.agent.test_reconcile import world
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.model import events, sync
 from tfdeploy.agent.model.run_state import LauncherReport
@@ -18,15 +18,6 @@ def step_clock(job: World, seconds: float) -> None:
     job.now += seconds
     reconcile.shift_clock(job.job, seconds)
     job.wait(0)
-
-
-def test_without_a_timeout_late_tasks_are_waited_for_as_long_as_it_takes() -> None:
-    job = World(ps=1, workers=2)
-    job.come("ps-0", "worker-0")
-    job.wait(24 * HOUR)
-    assert job.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
-    job.come("worker-1")
-    assert job.running() == "ps-0/1, worker-0/1, worker-1/1"
 
 
 def test_a_replaced_machine_that_comes_late_never_ends_a_run_that_has_trained() -> None:
@@ -49,34 +40,6 @@ def test_a_clock_that_is_set_changes_no_deadline(seconds: float) -> None:
     assert job.verdict() == "none"
     job.wait(2)
     assert job.verdict() == "failed: worker-1 did not start within 60 s"
-
-
-@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
-def test_a_machine_with_a_wrong_clock_delays_no_rolling_restart(
-    seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    obey, report = Launcher.obey, Launcher.report
-    monkeypatch.setattr(Launcher, "obey", lambda launcher, order, now: obey(launcher, order, now + seconds))
-    monkeypatch.setattr(Launcher, "report", lambda launcher, now: report(launcher, now + seconds))
-    job = world(workers=2)
-    job.roll("worker-0", "worker-1")
-    job.wait(1.5)
-    assert job.running() == "worker-0/2, worker-1/1"
-    job.wait(1)
-    assert job.running() == "worker-0/2, worker-1/1", "the first one has not run for long enough"
-    for _ in range(4):
-        job.wait(3)
-    assert job.running() == "worker-0/2, worker-1/2"
-    assert not job.job.restart_queue
-
-
-def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -> None:
-    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
-    job.exit("worker-0", 1)
-    job.now -= HOUR
-    reconcile.recover_clock(job.job, job.now, job.now)
-    job.wait(6)
-    assert job.running() == "worker-0/2"
 
 
 def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_the_run() -> None:
@@ -114,16 +77,6 @@ def test_of_two_launchers_of_a_task_the_earlier_one_is_told_to_exit() -> None:
         job.settle()
     assert job.running() == f"worker-0/{attempt}"
     assert job.happened().count((events.LAUNCHER_LOST, "worker-0")) == 1
-
-
-def test_an_earlier_launcher_is_fenced_in_the_next_run_too() -> None:
-    job = world(workers=1)
-    old = job.launchers["worker-0"]
-    job.come("worker-0")
-    before = job.job
-    job.job = type(before)(before.spec, job.now)
-    reconcile.inherit_fences(job.job, before)
-    assert job.take(old.report()).action == sync.END
 
 
 def test_a_launcher_whose_task_an_update_left_out_is_fenced_when_a_later_run_has_the_task_again() -> None:
@@ -216,15 +169,6 @@ def test_a_deciding_task_that_is_replaced_decides() -> None:
     assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
-def test_after_a_change_of_counts_no_task_gets_the_address_of_a_program_that_has_ended() -> None:
-    job = world(workers=2, success="all-workers")
-    job.exit("worker-0")
-    job.give(workers=3, success="all-workers")
-    job.come("worker-0")
-    job.come("worker-2")
-    assert job.running() == "worker-0/2, worker-1/2, worker-2/1"
-
-
 def test_output_that_a_launcher_dropped_is_one_event_when_it_has_ended() -> None:
     job = world(workers=1)
     launcher = job.launchers["worker-0"]
@@ -234,15 +178,6 @@ def test_output_that_a_launcher_dropped_is_one_event_when_it_has_ended() -> None
     for dropped in (900, 900):
         job.take(_with_dropped(launcher.report(), dropped))
     assert [event.count for event in job.events if event.kind == events.OUTPUT_DROPPED] == [700, 200]
-
-
-def test_output_that_was_dropped_at_the_programs_end_is_an_event_in_the_last_report() -> None:
-    job = world(workers=1)
-    launcher = job.launchers["worker-0"]
-    launcher.end_child(0, job.now)
-    job.take(_with_dropped(launcher.report(), 500))
-    assert [event.count for event in job.events if event.kind == events.OUTPUT_DROPPED] == [500]
-    assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
 def _with_dropped(report: LauncherReport, dropped: int) -> LauncherReport:

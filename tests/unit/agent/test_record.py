@@ -89,13 +89,6 @@ def test_metrics_come_from_the_tasks_that_decide(record: Record) -> None:
     assert found(record, world) == "0.9"
 
 
-def test_a_worker_that_does_not_decide_comes_before_a_ps(record: Record) -> None:
-    world = World(ps=1, workers=2)
-    say(record, world, "ps-0", "accuracy: 0.1")
-    say(record, world, "worker-1", "accuracy: 0.3")
-    assert found(record, world) == "0.3"
-
-
 def test_where_several_decide_the_first_of_them_that_says_it_counts(record: Record) -> None:
     world = World(ps=1, workers=2, success="all-workers")
     say(record, world, "ps-0", "accuracy: 0.1")
@@ -112,11 +105,6 @@ def test_metrics_and_steps_never_come_from_an_earlier_run(record: Record) -> Non
     assert found(record, first) == "0.9"
     assert found(record, second) is None
     assert record.search(second.job).progress["worker-0"].step is None
-
-
-def test_a_view_of_nothing_is_empty(record: Record) -> None:
-    seen = record.view(ViewRequest(5), None)
-    assert seen == RecordView(seen.at)
 
 
 def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) -> None:

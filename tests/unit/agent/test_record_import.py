@@ -1,6 +1,5 @@
 """A record arrives whole or not at all, whatever is sent, and what is there is never lost to one that does not continue it."""
 
-import hashlib
 import json
 import time
 from contextlib import nullcontext
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.imported import SPEC, checkpoint, given, recorded, run_state, sent, store
+from tests.unit.agent.imported import SPEC, given, recorded, run_state, sent, store
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.run_state import (
@@ -24,18 +23,10 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.agent.model.sync import NOTHING
-from tfdeploy.agent.record.artifact_manifest import (
-    ArtifactList,
-    ManifestArtifact,
-    ManifestFile,
-    save_manifest,
-    stored_artifacts,
-)
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import RecordFile, small_file
 from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.record.run_folders import RunRefused
-from tfdeploy.agent.record.stored_artifact import NOT_COPIED, LeftOut
 from tfdeploy.backends.lost_record import list_record
 
 
@@ -160,60 +151,6 @@ def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller:
     here = Record(tmp_path / "here")
     assert all((here.artifacts_folder(SPEC.id) / name).read_text() == "x" for name in names)
     assert not (here.run_folder(SPEC.id) / "artifacts.draft").exists()
-
-
-def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_too(
-    tmp_path: Path, controller: Controller
-) -> None:
-    given(controller, checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5))
-    assert (Record(tmp_path / "here").run_folder(SPEC.id) / "artifacts.json").stat().st_mtime == 1.0
-
-
-@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/0.log", "runs/a b/run_state.json", "runs/-x/y"])
-def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
-    record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
-    (record.folder / path).parent.mkdir(parents=True)
-    (record.folder / path).write_text("x")
-    target = Controller(Record(tmp_path / "to"))
-    given(target, record)
-    assert Record(tmp_path / "to").runs() == [SPEC.id]
-
-
-@pytest.mark.parametrize(
-    ("on_disk", "stored", "left_out"),
-    [
-        ({}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
-        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
-        ({"checkpoint": b"c-9"}, [], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
-        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}, ["c-9"], []),
-    ],
-    ids=["none", "some", "one in place of another", "all"],
-)
-def test_a_copy_that_was_killed_before_it_listed_what_it_stored_is_moved(
-    tmp_path: Path, controller: Controller, on_disk: dict[str, bytes], stored: list[str], left_out: list[LeftOut]
-) -> None:
-    there = checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5)
-    files = {"c-5.index": b"i", "c-5.data-0": b"v" * 5, "checkpoint": b"c-5"}
-    files_of_9 = {"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}
-    artifacts = [
-        ManifestArtifact("checkpoint", name, "laptop", 0, [_hashed(*file) for file in listed.items()])
-        for name, listed in (("c-5", files), ("c-9", files_of_9))
-    ]
-    save_manifest(there.run_folder(SPEC.id), ArtifactList(artifacts[:1], [], artifacts[1:]))
-    for name, content in on_disk.items():
-        (there.artifacts_folder(SPEC.id) / name).write_bytes(content)
-    given(controller, there)
-    here = Record(tmp_path / "here")
-    rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
-    assert ([row.name for row in rows if row.is_complete], lacking) == (stored, left_out)
-    for name in stored:
-        assert (here.artifacts_folder(SPEC.id) / f"{name}.data-0").read_bytes() == {**files, **files_of_9}[
-            f"{name}.data-0"
-        ]
-
-
-def _hashed(name: str, content: bytes) -> ManifestFile:
-    return ManifestFile(name, len(content), "1", hashlib.sha256(content).hexdigest())
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,6 @@ def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
     assert copied == [*range(40, MAX_PIECES + 40)]
 
 
-def test_an_update_ends_though_each_reply_has_one_byte(tmp_path: Path) -> None:
-    original = Original(step=1)
-    original.files = {f"{LOG}/0.log": b"x" * 10_000}
-    missing = update(tmp_path, original, [RecordFile(f"{LOG}/0.log", 10_000)])
-    assert missing == [f"{LOG}/0.log"]
-    assert original.calls < 10
-
-
 def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

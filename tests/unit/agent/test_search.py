@@ -1,8 +1,6 @@
 """The search in the output of a run: slow patterns hold nothing, and nothing is read twice."""
 
 import json
-import os
-import resource
 import signal
 import time
 from pathlib import Path
@@ -48,49 +46,6 @@ def test_a_long_line_is_searched_in_its_beginning_only(tmp_path: Path) -> None:
     record, job = Record(tmp_path), World(workers=1).job
     write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"first 1 " + b"x" * 20_000 + b" last 2\n")])
     assert record.search(job, {"first": r"first (\d)", "last": r"last (\d)"}).metrics == {"first": "1"}
-
-
-def test_a_matcher_that_was_killed_is_started_again() -> None:
-    mine = Matcher()
-    assert mine.search({"a": "b"}, ["abc"]) == pattern_process.Matches({"a": (0, "b")}, [])
-    assert mine._process is not None
-    mine._process.kill()
-    mine._process.wait()
-    assert mine.search({"a": "(b)c"}, ["abc", "x"]) == pattern_process.Matches({"a": (0, "b")}, [])
-
-
-def test_the_pipes_of_the_matcher_may_have_large_numbers() -> None:
-    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, 1200), most))
-    taken, mine = [os.open(os.devnull, os.O_RDONLY)], Matcher()
-    try:
-        while taken[-1] < 1100:
-            taken.append(os.dup(taken[0]))
-        assert mine.search({"a": "b"}, ["abc"]) == Matches({"a": (0, "b")}, [])
-    finally:
-        mine._end()
-        for descriptor in taken:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
-
-
-def test_one_search_that_fails_hides_no_metric_of_another_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, patterns = World(workers=2, success="worker-0").job, {"acc": r"acc: (\d)"}
-    record = Record(tmp_path)
-    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"nothing\n"), (STDOUT, b"no end")])
-    write(record.log(job.spec.id, "worker-1"), [(STDOUT, b"acc: 1\n")])
-    whole, calls = Matcher.search, 0
-
-    def search_each_second_time(matcher: Matcher, patterns: dict[str, str], lines: list[str]) -> Matches | None:
-        nonlocal calls
-        calls += 1
-        return whole(matcher, patterns, lines) if calls % 2 == 0 else None
-
-    monkeypatch.setattr(Matcher, "search", search_each_second_time)
-    found = [record.search(job, patterns) for _ in range(4)]
-    assert (found[0].is_at_end, found[0].values) == (False, {})
-    assert found[-1].is_at_end
-    assert found[-1].values["acc"].text == "1"
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -173,18 +128,6 @@ def test_a_damaged_position_is_no_position(tmp_path: Path, content: bytes) -> No
     assert found.metrics == {"acc": "1"}
     (record.run_folder(job.spec.id) / "search.json").write_bytes(content)
     assert Record(tmp_path, is_copy=True).search(job, patterns) == found
-
-
-def test_a_progress_bar_without_newline_is_held_in_bounded_memory(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    reader = Reader(log)
-    for number in range(300):
-        write(log, [(STDERR, b"\r%d%% " % number + b"#" * 2_000)])
-        assert list(reader.more()) == []
-        [bar] = reader.unfinished()
-        assert len(bar.content) <= MAX_LINE
-        assert bar.text.startswith(f"{number}% #")
-        assert bar.redrawn
 
 
 def test_of_a_progress_bar_without_newline_only_what_it_shows_is_stored(tmp_path: Path) -> None:

@@ -77,18 +77,6 @@ def test_it_runs_until_no_other_task_does() -> None:
     assert world.states().endswith("store-0 stopped (run finished)")
 
 
-def test_a_stop_ends_it_at_once() -> None:
-    world = begun(workers=2)
-    world.stop()
-    assert world.running() == ""
-
-
-def test_servers_of_tensorflow_and_a_store_end_when_the_servers_have() -> None:
-    world = begun(standalone_servers=True, workers=1)
-    world.exit("worker-0")
-    assert world.verdict() == "succeeded: worker-0 succeeded"
-
-
 def test_the_restart_policy_is_its_own_then_the_clusters_then_any_failure() -> None:
     def policy(**args: Any) -> Restart:
         job = spec(workers=1, **args).job("store")

@@ -1,6 +1,5 @@
 """Runs that make no steps any more: when an event says so, and when none does."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,7 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.step_watch import STALL_SECONDS, StepWatch
 from tfdeploy.agent.model.events import STEPS_CONTINUED, STEPS_STOPPED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.output_search import Found
-from tfdeploy.agent.record.record import Record, RecordDamaged
+from tfdeploy.agent.record.record import Record
 
 BEGIN = 1_000_000.0
 LATER = STALL_SECONDS + 10.0
@@ -99,13 +97,6 @@ def test_one_event_says_each_time_that_the_steps_have_stopped(training: Training
     assert training.happened() == [STEPS_STOPPED, STEPS_CONTINUED, STEPS_STOPPED]
 
 
-def test_a_controller_that_begins_when_the_steps_have_stopped_knows_the_usual_interval(training: Training) -> None:
-    training.train()
-    training.start_controller()
-    training.wait(LATER)
-    assert training.happened() == [STEPS_STOPPED]
-
-
 @pytest.mark.parametrize("form", ["Epoch {}/90", "INFO:tensorflow:global_step/sec: 17, step = {}", "[1/2] iter: {}"])
 def test_epochs_and_other_forms_of_steps_are_known(training: Training, form: str) -> None:
     training.train(form=form)
@@ -144,16 +135,6 @@ def test_ten_usual_intervals_are_no_stop(training: Training) -> None:
     assert training.happened() == [STEPS_STOPPED]
 
 
-def test_lines_that_are_printed_at_once_are_one_step(training: Training) -> None:
-    log = training.controller.record.log(training.run_id, "worker-0")
-    burst = b"".join(b"step %d\n" % number for number in range(100))
-    for _ in range(6):
-        training.wait(90.0)
-        write(log, [(STDOUT, burst)], begin=training.now)
-    training.wait(840.0)
-    assert training.happened() == []
-
-
 def test_steps_that_were_not_searched_yet_may_have_been_made(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,37 +146,6 @@ def test_steps_that_were_not_searched_yet_may_have_been_made(
         assert training.happened() == []
     training.wait(LATER)
     assert training.happened() == [STEPS_STOPPED]
-
-
-def test_steps_that_are_searched_again_are_no_new_ones(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    training.train()
-    training.wait(LATER)
-    whole = Controller.search
-    with monkeypatch.context() as again:
-        again.setattr(Controller, "search", lambda *_: Found())
-        training.watch.poll()
-        again.setattr(Controller, "search", lambda *args: replace(whole(*args), is_at_end=False))
-        training.watch.poll()
-    training.watch.poll()
-    assert training.happened() == [STEPS_STOPPED]
-
-
-def test_an_error_does_not_end_the_watch(
-    training: Training, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calls = []
-
-    def poll() -> bool:
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        raise RecordDamaged(Path("the-damaged-record"))
-
-    monkeypatch.setattr(training.watch, "poll", poll)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        training.watch.run()
-    assert "the-damaged-record" in capsys.readouterr().err
 
 
 def restart(training: Training) -> None:

@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.unit.cases import check_golden
 from tfdeploy.agent.launch import task_environment
@@ -150,18 +148,8 @@ def test_unknown_braces_are_left_alone() -> None:
     assert [task_command.fill(text, known()) for text in texts] == texts
 
 
-def test_what_a_value_brings_in_is_not_filled_again() -> None:
-    assert task_command.fill("{context}", {"context": "{hostname}", "hostname": "worker-0"}) == "{hostname}"
-    assert task_command.fill("{a}", {"a": "{b}", "b": "c"}) == "{b}"
-
-
 def test_doubled_braces_are_filled_within() -> None:
     assert task_command.fill("{{job_name}}", known()) == "{worker}"
-
-
-@given(st.text(st.characters(exclude_characters="{"), max_size=50))
-def test_a_text_without_braces_stays_as_it_is(text: str) -> None:
-    assert task_command.fill(text, known()) == text
 
 
 def test_tf_config_names_an_evaluator_outside_the_cluster() -> None:
@@ -199,8 +187,3 @@ def test_secret_variables_are_filled_and_a_jobs_own_environment_is_stronger() ->
     secret = {"OTHER": "{hostname}", "BOTH": "secret"}
     found = task_environment.environment(BOOK, entry("worker-0"), RUN, secret)
     assert (found["OTHER"], found["BOTH"]) == ("worker-0", "job")
-
-
-def test_a_jobs_own_environment_stands_over_the_clusters() -> None:
-    assert task_environment.environment(BOOK, entry("worker-0"), RUN)["BOTH"] == "job"
-    assert task_environment.environment(BOOK, entry("evaluator-0"), RUN)["BOTH"] == "cluster"

@@ -1,6 +1,5 @@
 """What is shown of a line: to people, and to patterns."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -86,17 +85,3 @@ def test_progress_is_read_as_it_is_shown(tmp_path: Path, printed: str, step: int
     found = record.search(run, {"accuracy": r"accuracy: (\S+)"})
     assert found.values["accuracy"].step == step
     assert (found.progress["worker-0"].step, found.progress["worker-0"].goal) == (step, goal)
-
-
-@pytest.mark.parametrize(
-    "piece", ["\r", "\b", "\x1b[", "\x1b]", "a\r", "a\b", "\x1b[0m\r", "\x00\r", "\x1b[1G", "\x1b[2K", "\x9b0"]
-)
-def test_the_time_for_a_line_grows_with_its_length(piece: str) -> None:
-    def seconds(count: int) -> float:
-        begin = time.process_time()
-        plain(piece * count)
-        return time.process_time() - begin
-
-    seconds(1000)
-    short = min(seconds(8_000) for _ in range(3))
-    assert min(seconds(64_000) for _ in range(3)) < 40 * short + 0.01

@@ -1,23 +1,18 @@
 """Metrics that end a run: when they do, when they must not, and what is known of it afterwards."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
 
-from tests.examples import examples
 from tests.unit.cases import plan
-from tests.unit.printing import Chunk, folder, write
+from tests.unit.printing import Chunk, write
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
-from tfdeploy.agent.model.run_spec import Condition
 from tfdeploy.agent.model.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
 from tfdeploy.agent.model.sync import RUN, STOP
 from tfdeploy.agent.record import output, pattern_process
@@ -52,12 +47,6 @@ def test_a_metric_that_is_good_enough_ends_the_run_as_succeeded() -> None:
     assert set(job.states().split(", ")) == {f"{name} stopped (run finished)" for name in job.job.tasks}
     assert job.happened()[0] == (events.RUN_ENDED, "")
     assert RunState.from_dict(json.loads(json.dumps(job.job.to_dict()))) == job.job
-
-
-def test_tensorboard_goes_on() -> None:
-    job = world({"accuracy": ">= 0.95"}, tensorboard=True)
-    job.measure(accuracy=GOOD)
-    assert job.running() == "tensorboard-0/1"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +107,6 @@ def test_the_end_of_the_program_wins_over_a_value_that_it_has_just_logged(code: 
     assert job.job.result.cause == cause
 
 
-def test_a_program_that_was_restarted_after_it_had_logged_the_metric_goes_on() -> None:
-    job = world({"accuracy": ">= 0.95"}, restart={"maximum": 1, "backoff": "0", "on": ["any"]})
-    job.now += 1
-    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
-    job.exit("worker-0", 1)
-    job.wait(1)
-    assert job.verdict() == "none"
-    assert "worker-0/2" in job.running()
-
-
 def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_controller() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
@@ -138,23 +117,6 @@ def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_cont
     assert job.verdict() == "none"
     job.sync("worker-0")
     assert job.verdict().startswith("succeeded: accuracy")
-
-
-def test_a_clock_that_was_set_back_while_no_controller_ran_does_not_stand_for_the_report() -> None:
-    job = world({"accuracy": ">= 0.95"})
-    job.now += 1
-    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
-    job.restart_controller()
-    job.now -= 500
-    reconcile.recover_clock(job.job, job.now, job.now + 500)
-    job.note(reconcile.advance(job.job, job.now))
-    assert job.verdict() == "none", "the log is searched again"
-    job.now += 1
-    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
-    job.note(reconcile.advance(job.job, job.now))
-    assert job.verdict() == "none", "worker-0 has not reported since then"
-    job.settle()
-    assert job.verdict().startswith("succeeded")
 
 
 def test_a_changed_condition_of_a_run_counts_at_once() -> None:
@@ -173,13 +135,6 @@ def test_a_condition_that_was_changed_before_the_report_is_not_that_of_the_run()
     until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
     job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.99"})
     assert job.verdict() == "none"
-
-
-def test_a_comparison_of_a_newer_version_never_holds() -> None:
-    job = world({"accuracy": ">= 0.95"})
-    job.job.spec = replace(job.job.spec, until=[Condition("accuracy", "a", "between", 0.95)])
-    job.measure(accuracy=GOOD)
-    assert job.job.result is None
 
 
 @pytest.mark.parametrize(
@@ -288,39 +243,6 @@ def test_what_another_pattern_has_found_does_not_end_the_run() -> None:
     assert (len(job.job.reached), len(job.job.until_problems)) == (1, 1)
     reconcile.update_spec(job.job, other, job.now)
     assert (job.job.reached, job.job.until_problems) == ([], [])
-
-
-def test_another_condition_has_its_own_event(tmp_path: Path) -> None:
-    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
-    log(record, "worker-0", "accuracy: nan\n")
-    decide(target, launchers)
-    target.submit_run(plan(workers=1, metrics=METRICS, until={"accuracy": ">= 0.9"}).run)
-    decide(target, launchers)
-    assert len(problems(record)) == 2
-
-
-PIECES = st.lists(st.sampled_from([b" loss: 5\n", b" loss: 50\n", b" loss: 5", b"0", b"\n", b" step 7\n"]), max_size=8)
-
-
-@settings(max_examples=examples(20))
-@given(PIECES)
-def test_a_run_ends_only_by_whole_lines(pieces: list[bytes]) -> None:
-    """The bytes of a pipe arrive in any pieces."""
-    with folder() as place:
-        target, launchers, record = started(place, {"loss": "<= 9"})
-        run = record.current()
-        assert run is not None
-        printed = b""
-        for piece in pieces:
-            write(record.log(run.spec.id, "worker-0"), [(STDOUT, piece)])
-            printed += piece
-            decide(target, launchers)
-            whole_lines = printed.rpartition(b"\n")[0].decode().split("\n")
-            found = [float(text) for line in whole_lines for text in re.findall(METRICS["loss"], line)]
-            ends = found[-1:] <= [9.0] and bool(found)
-            assert (result_of(record) is not None) == ends
-            if ends:
-                return
 
 
 @pytest.mark.parametrize(

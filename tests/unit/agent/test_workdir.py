@@ -1,6 +1,5 @@
 """The folder that a run has of its own: never one that another run has used, always the same for the same run."""
 
-import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -72,14 +71,6 @@ def test_a_folder_that_was_moved_with_its_project_is_where_it_is_now(tmp_path: P
     assert train_dir(record, run(tmp_path / "third/train", "second", "first")) == third, "never in a path that is gone"
 
 
-def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:
-    folders = []
-    for cluster in ("one", "two", "three"):
-        folders.append(given(Record(tmp_path / cluster), run(base)))
-        (Path(folders[-1]) / "checkpoint").touch()
-    assert folders == [str(base / "first"), str(base / "first-2"), str(base / "first-3")]
-
-
 def test_an_empty_folder_may_be_another_clusters_who_has_just_claimed_it(tmp_path: Path, base: Path) -> None:
     assert given(Record(tmp_path / "one"), run(base)) == str(base / "first")
     assert given(Record(tmp_path / "two"), run(base)) == str(base / "first-2")
@@ -135,21 +126,10 @@ def test_the_folder_has_the_mode_that_is_asked_for(record: Record, base: Path, m
     assert stat.S_IMODE(Path(given(record, run(base), mode=mode)).stat().st_mode) == expected
 
 
-def test_what_is_kept_is_plain_json(record: Record, base: Path) -> None:
-    given(record, run(base))
-    known = record.load("first")
-    assert known is not None
-    assert json.loads(json.dumps(known.to_dict()))["spec"]["train_dir"] == str(base / "first")
-
-
 def test_a_task_makes_the_folder_where_it_is_missing(base: Path) -> None:
     assert train_dir_problem(str(base / "first")) == ""
     assert (base / "first").is_dir()
     assert train_dir_problem(str(base / "first")) == ""
-
-
-def test_a_url_is_never_refused() -> None:
-    assert train_dir_problem("hdfs://name/train/first") == ""
 
 
 def test_a_folder_that_cannot_be_made_or_written_is_refused(
