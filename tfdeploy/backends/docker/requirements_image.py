@@ -4,6 +4,7 @@ Pulumi's Docker provider reports of a failed build no more than its step and exi
 """
 
 import io
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ import pulumi
 from docker.auth import INDEX_NAME, INDEX_URL, encode_header, load_config, resolve_repository_name
 from docker.credentials.errors import StoreError
 from docker.errors import DockerException, ImageNotFound
+from docker.utils import mkbuildcontext
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource
 
 from ...errors import BackendError, CommandError
@@ -43,26 +45,24 @@ def build_image(engine: Engine, build: Build, labels: Mapping[str, str]) -> None
     """
 
     def request(client: Any) -> list[dict[str, Any]]:
-        # docker-py would send all logins of the user to the engine.
-        client._set_auth_headers = lambda headers: headers.update(_login_headers(build.dockerfile))
-        return list(
-            client.build(
-                fileobj=io.BytesIO(build.dockerfile.encode()),
-                tag=build.name,
-                labels=dict(labels),
-                rm=True,
-                forcerm=True,
-                decode=True,
-                timeout=_SILENT_SECONDS,
-            )
+        # `client.build` would send all logins of the user to the engine.
+        response = client.post(
+            f"{client.base_url}/v{client.api_version}/build",
+            params={"t": build.name, "labels": json.dumps(dict(labels)), "rm": True, "forcerm": True},
+            headers={"Content-Type": "application/x-tar"} | _login_headers(build.dockerfile),
+            data=mkbuildcontext(io.BytesIO(build.dockerfile.encode())),
+            stream=True,
+            timeout=_SILENT_SECONDS,
         )
+        if not response.ok:
+            return [{"error": response.json()["message"]}]
+        return [json.loads(line) for line in response.iter_lines() if line]
 
     messages = engine.call_once(request)
     failed = next((message for message in messages if "error" in message), None)
     if failed is None:
         return
-    code = failed.get("errorDetail", {}).get("code", 0)
-    if not code:
+    if not (code := failed.get("errorDetail", {}).get("code", 0)):
         raise BackendError(f"{build.action}: {failed['error']}")
     lines = "".join(message.get("stream", "") for message in messages).splitlines()
     printed = [line for line in lines if line.strip() and not line.startswith(_STEP)]

@@ -1,14 +1,17 @@
 """The image with the requirements: what is reported of a build that fails."""
 
 import base64
+import io
 import json
-from collections.abc import Callable, Iterator
+import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import pytest
 from docker.errors import ImageNotFound
+from requests import Response
 
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
@@ -31,19 +34,23 @@ FAILED: list[dict[str, Any]] = [
 class Scripted:
     """An engine that responds to a build with these messages."""
 
-    def __init__(self, messages: list[dict[str, Any]]) -> None:
-        self.messages = messages
+    base_url, api_version = "http+docker://localhost", "1.44"
+
+    def __init__(self, messages: list[dict[str, Any]], status: int = 200) -> None:
+        self.messages, self.status = messages, status
         self.requests: list[dict[str, Any]] = []
-        self._set_auth_headers: Callable[[dict[str, str]], None]
 
     def call_once(self, request: Callable[[Any], Any]) -> Any:
         return request(self)
 
     call = call_once
 
-    def build(self, **arguments: Any) -> Iterator[dict[str, Any]]:
-        self.requests.append(arguments)
-        return iter(self.messages)
+    def post(self, url: str, **arguments: Any) -> Response:
+        self.requests.append({"url": url} | arguments)
+        response = Response()
+        response.status_code = self.status
+        response.raw = io.BytesIO(b"".join(json.dumps(message).encode() + b"\r\n" for message in self.messages))
+        return response
 
     def inspect_image(self, name: str) -> None:
         if name != BUILD.name:
@@ -62,6 +69,25 @@ def test_a_failed_step_is_an_error_with_the_lines_that_it_printed_and_no_others(
         "  ERROR: Could not find a version that satisfies the requirement x\n"
         "  ERROR: No matching distribution found for x"
     )
+
+
+def test_a_build_that_cannot_begin_is_an_error_with_the_words_of_the_engine() -> None:
+    with pytest.raises(BackendError, match="mnist: installing the requirements x: pull access denied for base"):
+        build_image(engine({"error": "pull access denied for base", "errorDetail": {"message": "…"}}), BUILD, {})
+    refused = Scripted([{"message": "dockerfile parse error on line 1"}], status=400)
+    with pytest.raises(BackendError, match="mnist: installing the requirements x: dockerfile parse error on line 1"):
+        build_image(cast(Engine, refused), BUILD, {})
+
+
+def test_a_build_has_the_name_and_the_labels() -> None:
+    scripted = Scripted([{"stream": "Successfully tagged"}])
+    build_image(cast(Engine, scripted), BUILD, {"a": "b"})
+    (request,) = scripted.requests
+    with tarfile.open(fileobj=request["data"]) as context:
+        dockerfile = cast(IO[bytes], context.extractfile("Dockerfile")).read()
+    assert request["url"] == "http+docker://localhost/v1.44/build"
+    assert (request["params"]["t"], json.loads(request["params"]["labels"])) == ("mnist:0123", {"a": "b"})
+    assert dockerfile == b"FROM base\n"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +109,6 @@ def test_the_engine_gets_the_login_of_the_base_images_registry_alone(
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     client = Scripted([])
     build_image(cast(Engine, client), replace(BUILD, dockerfile=f"FROM {base}\nRUN true\n"), {})
-    headers: dict[str, str] = {}
-    client._set_auth_headers(headers)
-    data = json.loads(base64.urlsafe_b64decode(headers["X-Registry-Config"])) if headers else {}
+    encoded = client.requests[0]["headers"].get("X-Registry-Config")
+    data = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else {}
     assert {name: login["username"] for name, login in data.items()} == sent
