@@ -123,7 +123,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.OUTPUT_APART: ("its former launcher has sent other output", "it is stored apart"),
         events.OUTPUT_LIMIT: ("the beginning of its output is deleted", "the newest 1 GiB is stored"),
         events.PATTERN_SLOW: (f"some lines were not searched for the metric {event.state}", event.reason),
-        events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
+        events.PATTERN_DISABLED: (f"the metric {event.state} is switched off", event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),
         events.UNTIL_NO_NUMBER: (f"`until` ignores {event.state} as long as it is not a number", event.reason),
         events.ARTIFACTS_BEGUN: (f"uploads {stored}", ""),
@@ -142,12 +142,6 @@ def _lost(event: Event) -> str:
     if event.delay:
         return f"the launcher did not respond for {text_of_seconds(event.delay)}"
     return event.reason or "that took too long"
-
-
-def _pattern_disabled(event: Event) -> str:
-    if event.tasks:
-        return f"the metric {event.state} is slow in {', '.join(event.tasks)}, and switched off for other tasks"
-    return f"the metric {event.state} is switched off"
 
 
 def _dropped(event: Event) -> str:

@@ -211,33 +211,17 @@ def test_a_slow_line_switches_the_metric_off_neither_for_its_task_nor_for_others
     assert scripted.view().metrics["acc"] == "from worker-0"
 
 
-def test_a_pattern_is_switched_off_for_the_task_whose_output_was_too_slow_three_times(scripted: Scripted) -> None:
+def test_a_pattern_is_switched_off_after_three_parts_that_were_too_slow(scripted: Scripted) -> None:
     for number in range(5):
-        scripted.write("worker-1", f"slow {number}")
+        scripted.write(f"worker-{1 + number % 2}", f"slow {number}")
         view = scripted.view()
     assert scripted.tries == ["slow 0", "slow 1", "slow 2"]
-    assert [(event.kind, event.task) for event in view.events] == [(PATTERN_DISABLED, "worker-1")]
-    scripted.write("worker-2", "from worker-2")
-    assert scripted.view().metrics["acc"] == "from worker-2"
-
-
-def test_a_pattern_that_is_slow_in_many_tasks_is_tried_for_no_others_but_the_one_that_decides(
-    scripted: Scripted,
-) -> None:
-    for index in range(1, 5):
-        scripted.write(f"worker-{index}", f"slow {index}")
-    view = scripted.view()
-    assert scripted.tries == ["slow 1", "slow 2", "slow 3"]
-    culprits = ["worker-1", "worker-2", "worker-3"]
     assert [(event.kind, event.task) for event in view.events] == [
-        *((PATTERN_SLOW, hostname) for hostname in culprits),
+        *((PATTERN_SLOW, hostname) for hostname in ("worker-1", "worker-2", "worker-1")),
         (PATTERN_DISABLED, ""),
     ]
-    assert view.events[-1].tasks == culprits
     scripted.write("worker-0", "from worker-0")
-    scripted.write("worker-4", "quick")
-    assert scripted.view().metrics["acc"] == "from worker-0"
-    assert scripted.tries[3:] == ["from worker-0"]
+    assert "acc" not in scripted.view().metrics
 
 
 def test_a_task_whose_output_takes_all_the_time_does_not_keep_the_others_waiting(

@@ -230,7 +230,7 @@ def test_a_pattern_that_is_switched_off_is_an_event_once(tmp_path: Path, monkeyp
         log(record, "worker-0", "accuracy: 0.1\n")
         decide(target, launchers)
     ((kind, task, state, reason),) = problems(record)
-    assert (kind, task, state) == (events.UNTIL_DISABLED, "worker-0", "accuracy")
+    assert (kind, task, state) == (events.UNTIL_DISABLED, "", "accuracy")
     assert reason.startswith("its pattern takes more than 1 s: ")
 
 

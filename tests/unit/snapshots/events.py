@@ -121,9 +121,8 @@ def faulty() -> World:
             Event(kinds.RECORD_STORED),
             Event(kinds.RECORD_DAMAGED, reason="events.jsonl", count=2),
             Event(kinds.PATTERN_SLOW, task="worker-0", state="accuracy", reason=_SLOW),
-            Event(kinds.PATTERN_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),
-            Event(kinds.PATTERN_DISABLED, tasks=["worker-0", "worker-3"], state="accuracy", reason=_SLOW),
-            Event(kinds.UNTIL_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),
+            Event(kinds.PATTERN_DISABLED, state="accuracy", reason=_SLOW),
+            Event(kinds.UNTIL_DISABLED, state="accuracy", reason=_SLOW),
             Event(kinds.UNTIL_NO_NUMBER, task="worker-0", state="accuracy", reason="nan"),
         ]
     )

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
 from ..model.deciding import deciding_tasks
 from ..model.events import PATTERN_DISABLED, PATTERN_SLOW, Event
@@ -36,23 +36,40 @@ PROGRESS_LINES = 1000
 """So many last lines of those that are searched at once are read for the progress: some programs print thousands a second."""
 
 MAX_SLOW = 3
-"""A pattern that takes too long for so many parts of a task's output is no longer searched for in it."""
-
-_MAX_SLOW_TASKS = 3
-"""A pattern that takes too long in the output of so many tasks is not tried for the others: they could be a thousand."""
+"""A pattern that takes too long for so many parts of a run's output is no longer searched for: a thousand tasks may print the same."""
 
 
-class SlowPattern(NamedTuple):
-    """What a pattern that takes too long has not seen of one task's output."""
+class _SlowPart(NamedTuple):
+    """A part of a task's output that was not searched for a pattern, because that takes too long."""
 
-    parts: int
+    hostname: str
     at: float
-    """When it took too long last, in seconds since 1970."""
+    """When, in seconds since 1970."""
+
+
+class _Patterns:
+    """The patterns of a run by name, and what was not searched for them."""
+
+    def __init__(self, texts: Dict[str, str], slow: Dict[str, List[Tuple[str, float]]]) -> None:
+        self.texts = texts
+        self.slow = {name: [_SlowPart(*part) for part in parts] for name, parts in slow.items()}
 
     @property
-    def is_disabled(self) -> bool:
-        """Whether it is no longer searched for."""
-        return self.parts >= MAX_SLOW
+    def disabled(self) -> Set[str]:
+        """Those that are no longer searched for."""
+        return {name for name, parts in self.slow.items() if len(parts) >= MAX_SLOW}
+
+    def warnings(self) -> List[Event]:
+        """An event for each part, and one for each pattern that is no longer searched for."""
+        events = []
+        for name, parts in self.slow.items():
+            from .pattern_process import PATTERN_SECONDS  # it starts processes, which few readers do
+
+            reason = f"its pattern takes more than {PATTERN_SECONDS:g} s: {self.texts[name]}"
+            events += [Event(PATTERN_SLOW, part.at, part.hostname, state=name, reason=reason) for part in parts]
+            if name in self.disabled:
+                events.append(Event(PATTERN_DISABLED, parts[-1].at, state=name, reason=reason))
+        return events
 
 
 @dataclass(frozen=True)
@@ -70,15 +87,14 @@ class Found:
     unprinted: List[str] = field(default_factory=list)
     """After the success of the run: the patterns that match no line of its output, where all of it was searched."""
     warnings: List[Event] = field(default_factory=list)
-    """Which patterns take too long, and in the output of which tasks."""
+    """Which patterns take too long, and in the output of which tasks, and which are switched off."""
     is_at_end: bool = False
     """Whether all that was printed was searched."""
 
     @property
     def disabled(self) -> List[Event]:
         """Which patterns are switched off: one event for each, with the name as `state`."""
-        disabled = [event for event in self.warnings if event.kind == PATTERN_DISABLED]
-        return list({event.state: event for event in disabled}.values())
+        return [event for event in self.warnings if event.kind == PATTERN_DISABLED]
 
 
 class Source(Protocol):
@@ -100,6 +116,7 @@ class Search:
         A copy may lack output that was searched. Elsewhere such output was lost, and other lines may come in its place.
         """
         self.patterns = dict(patterns)
+        self._patterns = _Patterns(self.patterns, {})
         self._record, self._run_id = record, run_id
         self._path = record.run_folder(run_id) / SEARCH_FILE
         self._tasks: Dict[str, _TaskSearch] = {}
@@ -107,8 +124,10 @@ class Search:
         """The first task that the last call had no time for."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             data = json.loads(self._path.read_bytes())
-            stored = data["tasks"] if data["patterns"] == self.patterns else {}
+            is_same = data["patterns"] == self.patterns
+            stored = data["tasks"] if is_same else {}
             tasks = {name: _TaskSearch(name, record.log(run_id, name), state) for name, state in stored.items()}
+            self._patterns = _Patterns(self.patterns, data["slow"] if is_same else {})
             self._tasks = {name: task for name, task in tasks.items() if not task.is_ahead() or is_copy}
 
     def advance(self, run: RunState, seconds: float = float("inf")) -> Found:
@@ -116,20 +135,13 @@ class Search:
         deadline = time.monotonic() + seconds
         order, has_changed = _search_order(run), False
         begin = order.index(self._next) if self._next in order else 0
-        self._next, slow = "", self._slow_tasks()
+        self._next = ""
         for hostname in order[begin:] + order[:begin]:
             if not self._next and time.monotonic() > deadline:
                 self._next = hostname
             if hostname not in self._tasks:
                 self._tasks[hostname] = _TaskSearch(hostname, self._record.log(self._run_id, hostname), {})
-            excess = {
-                name
-                for name, hostnames in slow.items()
-                if len(hostnames) >= _MAX_SLOW_TASKS and hostname not in (order[0], *hostnames)
-            }
-            has_changed |= self._tasks[hostname].advance(self.patterns, excess, deadline)
-            if self._tasks[hostname].slow:
-                slow = self._slow_tasks()
+            has_changed |= self._tasks[hostname].advance(self._patterns, deadline)
         if has_changed:
             self._store()
         tasks = [self._tasks[hostname] for hostname in order]
@@ -139,12 +151,13 @@ class Search:
             metrics=metrics,
             progress={task.hostname: task.progress for task in tasks},
             unprinted=self._unprinted(run, metrics),
-            warnings=self._warnings(),
+            warnings=self._patterns.warnings(),
             is_at_end=all(task.is_at_end for task in tasks),
         )
 
     def _store(self) -> None:
-        data = {"patterns": self.patterns, "tasks": {name: task.to_dict() for name, task in self._tasks.items()}}
+        tasks = {name: task.to_dict() for name, task in self._tasks.items()}
+        data = {"patterns": self.patterns, "slow": self._patterns.slow, "tasks": tasks}
         with suppress(OSError):
             if self._path.parent.exists():
                 write_whole(self._path, json.dumps(data))
@@ -156,29 +169,6 @@ class Search:
             return []
         unsearched = {name for task in searched for name in task.unsearched}
         return [name for name in self.patterns if name not in metrics and name not in unsearched]
-
-    def _slow_tasks(self) -> Dict[str, List[str]]:
-        """Name of a pattern that takes too long to the tasks with such output."""
-        slow: Dict[str, List[str]] = {}
-        for hostname, task in self._tasks.items():
-            for name in task.slow:
-                slow.setdefault(name, []).append(hostname)
-        return slow
-
-    def _warnings(self) -> List[Event]:
-        warnings = []
-        for name, hostnames in self._slow_tasks().items():
-            from .pattern_process import PATTERN_SECONDS  # it starts processes, which few readers do
-
-            reason = f"its pattern takes more than {PATTERN_SECONDS:g} s: {self.patterns[name]}"
-            slow = {hostname: self._tasks[hostname].slow[name] for hostname in hostnames}
-            for hostname, pattern in slow.items():
-                kind = PATTERN_DISABLED if pattern.is_disabled else PATTERN_SLOW
-                warnings.append(Event(kind, pattern.at, hostname, state=name, reason=reason))
-            if len(hostnames) >= _MAX_SLOW_TASKS:
-                at = max(pattern.at for pattern in slow.values())
-                warnings.append(Event(PATTERN_DISABLED, at, tasks=hostnames, state=name, reason=reason))
-        return warnings
 
 
 def _search_order(run: RunState) -> List[str]:
@@ -234,7 +224,6 @@ class _TaskSearch:
         self._reader: Optional[Dict[str, Any]] = state.get("reader")
         self.values = {name: LoggedValue(*value) for name, value in state.get("values", {}).items()}
         """The last match of each pattern in a line that has ended."""
-        self.slow = {name: SlowPattern(*pattern) for name, pattern in state.get("slow", {}).items()}
         self.unsearched: Set[str] = set(state.get("unsearched", ()))
         """Names of patterns that did not see some lines after their last match: it may be an old one."""
         self.is_at_end = False
@@ -251,7 +240,6 @@ class _TaskSearch:
         return {
             "reader": self._reader,
             "values": self.values,
-            "slow": self.slow,
             "unsearched": sorted(self.unsearched),
             "training": self._training.to_dict(),
             "step": self._step,
@@ -269,24 +257,23 @@ class _TaskSearch:
             latest[name] = max(value, latest.get(name, value), key=lambda each: each.at)
         return {name: value.text for name, value in latest.items()}
 
-    def advance(self, patterns: Dict[str, str], skipped: AbstractSet[str], deadline: float) -> bool:
-        """Search what was printed since the last call, until `deadline`, by the monotonic clock, but not for the patterns `skipped`;
-        whether that was anything."""
+    def advance(self, patterns: _Patterns, deadline: float) -> bool:
+        """Search what was printed since the last call, until `deadline`, by the monotonic clock; whether that was anything."""
         has_changed, self.is_at_end = False, False
         while time.monotonic() <= deadline:
             reader = Reader(self._log, state=self._reader)
             block = reader.block()
             self.is_at_end = block is None
-            if block is None or not self._add(_Lines(block), patterns, skipped):
+            if block is None or not self._add(_Lines(block), patterns):
                 break
             self._reader, has_changed = reader.state(shown_only=True), True
         if time.monotonic() <= deadline:
-            self._add_unfinished(patterns, skipped)
+            self._add_unfinished(patterns)
         return has_changed
 
-    def _add(self, lines: _Lines, patterns: Dict[str, str], skipped: AbstractSet[str]) -> bool:
+    def _add(self, lines: _Lines, patterns: _Patterns) -> bool:
         """Search lines that have ended; false where the search is to be repeated."""
-        found = self._search(lines, patterns, skipped)
+        found = self._search(lines, patterns)
         if found is None:
             return False
         self.values.update(found)
@@ -297,12 +284,12 @@ class _TaskSearch:
         self._unfinished, self._in_unfinished = [], {}
         return True
 
-    def _add_unfinished(self, patterns: Dict[str, str], skipped: AbstractSet[str]) -> None:
+    def _add_unfinished(self, patterns: _Patterns) -> None:
         unfinished = Reader(self._log, state=self._reader).unfinished() if self.is_at_end else []
         if unfinished == self._unfinished:
             return
         lines = _Lines([(0, line) for line in unfinished])
-        found = self._search(lines, patterns, skipped)
+        found = self._search(lines, patterns)
         self.is_at_end = found is not None
         if found is not None:
             self._unfinished, self._in_unfinished = unfinished, found
@@ -310,12 +297,10 @@ class _TaskSearch:
             _read(training, lines)
             self.progress = training.progress
 
-    def _search(
-        self, lines: _Lines, patterns: Dict[str, str], skipped: AbstractSet[str]
-    ) -> Optional[Dict[str, LoggedValue]]:
+    def _search(self, lines: _Lines, patterns: _Patterns) -> Optional[Dict[str, LoggedValue]]:
         """The last match of each pattern in these lines; None where the search is to be repeated."""
-        disabled = {name for name, pattern in self.slow.items() if pattern.is_disabled} | skipped
-        wanted = {name: text for name, text in patterns.items() if name not in disabled}
+        disabled = patterns.disabled
+        wanted = {name: text for name, text in patterns.texts.items() if name not in disabled}
         if lines.lines:
             self.unsearched |= disabled
         if not lines.lines or not wanted:
@@ -331,8 +316,7 @@ class _TaskSearch:
             return {}
         self.unsearched.update(result.slow)
         for name in result.slow:
-            parts = self.slow[name].parts if name in self.slow else 0
-            self.slow[name] = SlowPattern(parts + 1, time.time())
+            patterns.slow.setdefault(name, []).append(_SlowPart(self.hostname, time.time()))
         return {name: self._value(lines, number, text) for name, (number, text) in result.last.items()}
 
     def _value(self, lines: _Lines, number: int, text: str) -> LoggedValue:

@@ -16,7 +16,7 @@ from requests import Response
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.requirements_image import build_image
-from tfdeploy.errors import CommandError
+from tfdeploy.errors import BackendError, CommandError
 
 BUILD = Build("mnist:0123", "", "FROM base\n", "mnist: installing the requirements x")
 
