@@ -6,10 +6,11 @@ from secrets import token_hex
 from typing import Any
 
 from tests.engine.cli import DockerFailed, docker
-from tests.integration.conftest import Call, Project, imported
+from tests.integration.conftest import Project, imported
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.backends.backend import load
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.labels import ID_LABEL, service_name, user_volume_labels
@@ -18,7 +19,7 @@ from tfdeploy.paths import NO_ID
 from tfdeploy.report.report import task_status
 
 KINDS = ("service", "network", "config", "secret", "volume", "image")
-GATE = "gate"
+GATE = ".gate"
 
 GATED = """\
 import os, pathlib, sys, time
@@ -27,7 +28,7 @@ counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
 print(hostname, "begins", *sys.argv[1:])
 number = 0
-while not (folder / "gate").exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+while not (folder / ".gate").exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
     print("tick", number)
     number += 1
     time.sleep(0.1)
@@ -36,7 +37,57 @@ print(hostname, "ends after", number)
 """Goes on until the test calls `open`."""
 
 
-class DockerProject(Project):
+class ContainerProject(Project):
+    """A project whose cluster is observed without Pulumi, by calls of its backend."""
+
+    backend_name = "docker"
+
+    @property
+    def cluster(self) -> Any:
+        """The handle of the project's cluster."""
+        return self.ref("test")
+
+    def known(self) -> str:
+        """The project's tasks and their errors, for a test that waits too long."""
+        raise NotImplementedError
+
+    def observe(self, log_lines: int = 0) -> ObservedState:
+        """One observation."""
+        return load(self.backend_name).runner.observe(self.cluster, "", ViewRequest(log_lines))
+
+    def look(self, log_lines: int = 0) -> ObservedState:
+        """One observation, to which the controller has responded."""
+
+        def answered() -> ObservedState | None:
+            observed = self.observe(log_lines)
+            return observed if observed.controller_silent_since is None else None
+
+        return until(answered, "the controller answers", seen=self.known)
+
+    def job(self) -> RunState:
+        """The run as it is now."""
+        run = self.look().view.run_state
+        assert run is not None
+        return run
+
+    def sees(self) -> dict[str, str]:
+        """Hostname to status, as an observation has it now."""
+        observed = self.look()
+        run = observed.view.run_state
+        return {name: task_status(task, observed) for name, task in run.tasks.items()} if run else {}
+
+    def until_running(self, *hostnames: str) -> None:
+        """Wait until an observation has these tasks as running."""
+
+        def running() -> bool:
+            run = self.observe().view.run_state
+            tasks = run.tasks if run else {}
+            return all(name in tasks and tasks[name].state == "running" for name in hostnames)
+
+        until(running, f"{hostnames} running", seen=self.known)
+
+
+class DockerProject(ContainerProject):
     """The arguments that a test gives are for any backend; what is Docker's is added here."""
 
     modules = imported("docker", "resources")
@@ -112,18 +163,8 @@ class DockerProject(Project):
             found |= {*self.docker("volume", "ls", "--quiet", *labels).split()}
         return found
 
-    def until_running(self, *hostnames: str) -> None:
-        """Wait until a look says that these tasks run."""
-
-        def running() -> bool:
-            job = BACKEND.runner.observe(self.cluster, "", ViewRequest()).view.run_state
-            tasks = job.tasks if job else {}
-            return all(name in tasks and tasks[name].state == "running" for name in hostnames)
-
-        until(running, f"{hostnames} running", seen=self._swarm)
-
-    def _swarm(self) -> str:
-        """What the engine knows of the project's tasks and their errors."""
+    def known(self) -> str:
+        """The project's tasks and their errors, as the engine has them."""
         filters = [self.filters(name) for name in self.names]
         services = [service for own in filters for service in self.docker("service", "ls", "--quiet", *own).split()]
         show = "{{.Name}} {{.Node}} {{.DesiredState}} {{.CurrentState}} {{.Error}}"
@@ -132,32 +173,6 @@ class DockerProject(Project):
     def open(self) -> None:
         """Let `GATED` programs end."""
         (self.folder / "counter" / GATE).write_text("0")
-
-    def counts(self) -> dict[str, int]:
-        """How often each task's program was started; 0 while it writes that down."""
-        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
-        return {path.name: int(path.read_text() or 0) for path in files}
-
-    def look(self, log_lines: int = 0) -> ObservedState:
-        """One look, without Pulumi, which the controller has answered."""
-
-        def answered() -> ObservedState | None:
-            sight = BACKEND.runner.observe(self.cluster, "", ViewRequest(log_lines))
-            return sight if sight.controller_silent_since is None else None
-
-        return until(answered, "the controller answers")
-
-    def job(self) -> RunState:
-        """The job as it is now."""
-        run = self.look().view.run_state
-        assert run is not None
-        return run
-
-    def sees(self) -> dict[str, str]:
-        """Hostname to status, as a look has it now."""
-        sight = self.look()
-        run = sight.view.run_state
-        return {name: task_status(task, sight) for name, task in run.tasks.items()} if run else {}
 
     def events(self) -> list[tuple[str, str, int]]:
         """Kind, task and attempt of each event of the current run."""
@@ -192,13 +207,6 @@ class DockerProject(Project):
     def assert_nothing_left(self) -> None:
         """Nothing on the engine has the project's labels."""
         assert self.left() == {}
-
-    def destroy(self) -> Call:
-        """`pulumi destroy`, which must succeed and leave nothing."""
-        done = self.call("destroy", "--yes", "--skip-preview", "--stack", self.stack)
-        assert done.exit_code == 0, done.output
-        self.assert_nothing_left()
-        return done
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
 from tfdeploy.agent.model.events import LAUNCHER_LOST, RECORD_RESTORED, TASK_INTERRUPTED, TASK_RESTARTING
@@ -108,21 +106,3 @@ def test_the_kernel_keeps_the_limit_and_its_kill_is_out_of_memory(project: Docke
     assert outputs["logs"]["worker-0"] == ["eater: -9"]
     assert outputs["tasks"][0]["status"] == "out of memory"
     assert "the run failed: worker-0 ran out of memory" in done.output
-
-
-@pytest.mark.full
-def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerProject) -> None:
-    lost = f"{project.name}:lost"
-    project.docker("tag", project.image, lost)
-    project.write(f'{NOW}, workers=1, jobs={{"worker": {{"container": {{"image": {lost!r}}}}}}}', GATED)
-    project.up()
-    project.until_running("worker-0")
-    project.docker("image", "rm", "--force", lost)
-    project.docker("kill", project.container("worker-0"))
-    until(lambda: project.sees()["worker-0"].startswith("rejected (No such image: "), "rejected")
-    assert lost in project.sees()["worker-0"]
-    project.up()
-    assert f"rejected (No such image: {lost}" in project.outputs()["status"]
-    project.docker("tag", project.image, lost)
-    project.until_running("worker-0")
-    project.docker("image", "rm", "--force", lost)

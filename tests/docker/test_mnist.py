@@ -59,14 +59,3 @@ def test_mnist_trains_in_three_containers_and_tensorboard_shows_its_curves(
     trained = stored_model(project.folder / "state")
     assert trained.accuracy == pytest.approx(outputs["metrics"]["accuracy"], abs=0.0001)
     assert trained.step >= 400
-
-
-@pytest.mark.full
-def test_an_image_without_tensorboard_says_so_and_the_job_does_not_fail(project: DockerProject) -> None:
-    project.write('command=["python", "-c", "print(1)"], workers=1, tensorboard=True')
-    project.up()
-    until(lambda: project.sees()["tensorboard-0"] == "failed (exit 1)", "TensorBoard failed")
-    outputs = project.looked()
-    assert outputs["state"] == "succeeded"
-    assert "TensorBoard is not installed." in "".join(outputs["logs"]["tensorboard-0"])
-    project.destroy()

@@ -177,29 +177,6 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
         assert docker(machine.engine, "volume", "ls", "--quiet") == "", machine.hostname
 
 
-def test_without_the_image_that_removes_volumes_destroy_ends_and_says_where_they_are(
-    nested: Nested, make: Make
-) -> None:
-    project = make(nested.manager)
-    missing = "docker={'cleanup_image': 'localhost:9/missing:1'}"
-    project.write(f'{SPREAD}, container={{"volumes": []}}, {missing}', TALKS)
-    project.init()
-    said = project.call("preview", "--stack", project.stack).output
-    assert "is not protected by TLS" in said
-    assert "checkpoints: volume of the cluster on m0, m1, m2" in said.partition("`pulumi destroy` removes:")[2]
-    project.up()
-    volume = project.service("train")
-    project.until_running("ps-0", "worker-0", "worker-1")
-    said = project.destroy().output
-    assert f"the volume {volume} could not be removed from m1, m2 (" in said
-    assert f"`docker volume rm {volume}` where it exists" in said
-    for name, machine in nested.machines.items():
-        remaining = docker(machine.engine, "volume", "ls", "--quiet").split()
-        docker(machine.engine, "container", "prune", "--force")  # Docker before 23 keeps those that have ended
-        docker(machine.engine, "volume", "rm", "--force", volume)
-        assert remaining == ([] if name == "m0" else [volume])
-
-
 @pytest.mark.full
 def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_stays_finished(
     engine: str, python_image: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

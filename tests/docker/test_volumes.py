@@ -1,7 +1,6 @@
 """What tasks mount, and what comes of it at restart, replace, change and destroy."""
 
 import json
-import os
 
 import pytest
 
@@ -111,19 +110,3 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
     assert f"`docker volume rm {kept}` there removes them" in done.output
     assert project.volumes() == {f"{project.name}-other"}
     project.docker("volume", "rm", kept)
-
-
-@pytest.mark.full
-def test_a_folder_of_somebody_else_holds_the_checkpoints(project: DockerProject, user_image: str) -> None:
-    folder = project.program / "checkpoints"
-    folder.mkdir()
-    os.chown(folder, 1000, 1000)
-    folder.chmod(0o700)
-    script = "import os, pathlib\npathlib.Path(os.environ['TFDEPLOY_TRAIN_DIR'], 'checkpoint').write_text(str(os.getuid()))\n"
-    container = {"image": user_image}
-    arguments = f'command=["python", "train.py"], code="code", workers=1, {container=}, train_dir="checkpoints"'
-    project.write(arguments, script)
-    project.up()
-    assert [path.read_text() for path in folder.glob("*/checkpoint")] == ["1000"]
-    project.destroy()
-    assert list(folder.glob("*/checkpoint")), "what the user named is left alone"

@@ -11,7 +11,6 @@ from tests.box.aws_project import AwsProject
 from tests.box.cloud import Box, Instance
 from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
-from tests.integration.conftest import Call
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.record import ViewRequest
@@ -128,11 +127,6 @@ class Ec2Project(AwsProject):
         except DockerFailed as failed:
             return str(failed)
 
-    def counts(self) -> dict[str, int]:
-        """How often each task's program was started; 0 while it writes that down."""
-        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
-        return {path.name: int(path.read_text() or 0) for path in files}
-
     def open(self) -> None:
         """Let gated programs end."""
         (self.folder / "counter" / GATE).touch()
@@ -153,13 +147,6 @@ class Ec2Project(AwsProject):
         found = s3.list_objects_v2(Bucket=bucket.name, Prefix=f"{bucket.folder}/").get("Contents", [])
         contents = {one["Key"]: s3.get_object(Bucket=bucket.name, Key=one["Key"])["Body"].read() for one in found}
         return {key.removeprefix(f"{bucket.folder}/"): content for key, content in contents.items()}
-
-    def destroy(self) -> Call:
-        """`pulumi destroy`, which must succeed and leave nothing."""
-        done = self.call("destroy", "--yes", "--skip-preview", "--stack", self.stack)
-        assert done.exit_code == 0, done.output
-        self.assert_nothing_left()
-        return done
 
     def described(self, name: str) -> dict[str, Any]:
         """What EC2 says of a machine."""
