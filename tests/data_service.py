@@ -2,9 +2,6 @@
 
 import re
 
-from tests.integration.conftest import ROOT
-
-TRAIN = ROOT / "programs/data_service/train/train.py"
 MOST_LOST = 50
 """At most so many elements are lost with a data worker that is killed: those that it had begun."""
 IN_ANSWERS = 2

@@ -1,7 +1,7 @@
 """Machines that end themselves: a spot instance that is taken back, a lifetime, a job that has ended; and what outlives them.
 
-The first machines have the tasks of an elastic cluster, then tf.data service, then tasks on their own network; those that come
-after them are reached through SSM.
+The first machines have the tasks of an elastic cluster, then tasks on their own network. Those that come after them are reached
+through SSM.
 """
 
 import json
@@ -13,9 +13,7 @@ from functools import partial
 import pytest
 
 from tests.box.cloud import COMMANDS
-from tests.data_service import IN_ANSWERS, MOST_LOST
 from tests.docker.project import GATE, GATED
-from tests.ec2 import data_service
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import JOB, MANAGER, TASKS, WATCHDOG, WORKER, limit, lines, until_gone, until_resumed
 from tests.waiting import until
@@ -99,31 +97,6 @@ def test_a_worker_comes_and_goes_with_its_machine_while_the_others_continue(proj
         rows = {row["machine"]: row["status"] for row in project.outputs()["machines"]}
         assert rows == dict.fromkeys(machines, "connected")
     assert project.counts() == {"ps-0": 1, "worker-0": 1, "worker-1": 1}
-
-
-def test_tf_data_service_outlives_its_containers_and_visits_no_element_twice(project: Ec2Project) -> None:
-    runs, everything = project.box.calls("RunInstances"), data_service.EVERYTHING
-    data_service.start(project)
-    assert project.box.calls("RunInstances") == runs
-    assert project.ports() == {22, *PORTS_OF_MEMBERS}, "its own ports are those of the overlay network"
-    assert data_service.next_epoch(project) == everything
-    assert data_service.output(project).startswith("grpc://data-dispatcher-0:")
-
-    data_service.kill(project, MANAGER, "data-dispatcher-0")
-    assert data_service.next_epoch(project) == everything
-    assert data_service.most_lost(project) <= IN_ANSWERS, "it has gone on from its journal"
-    assert data_service.journal_size(project) > data_service.ELEMENTS
-
-    data_service.kill(project, MANAGER, "data-worker-0")
-    assert data_service.next_epoch(project) == everything
-    assert data_service.most_lost(project) <= MOST_LOST, "no more than the worker had begun"
-    project.until_running(*data_service.TASKS)
-    run = project.look().view.run_state
-    assert run is not None
-    restarted = {"data-dispatcher-0", "data-worker-0"}
-    assert {name: task.attempt for name, task in run.tasks.items()} == {
-        name: 2 if name in restarted else 1 for name in data_service.TASKS
-    }
 
 
 def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Project) -> None:

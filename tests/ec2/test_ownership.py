@@ -1,7 +1,6 @@
 """Two logins with the same project, stack and name have two clusters, and neither notices the other. A second computer with the
 same state goes on with the cluster, with a user's key of its own."""
 
-import json
 import subprocess
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import ALONE, STEPS, WORKER, until_resumed
 from tests.waiting import until
-from tfdeploy.backends.ec2.record_bucket import MANIFEST, TAGS
+from tfdeploy.backends.ec2.record_bucket import MANIFEST
 
 pytestmark = pytest.mark.full
 
@@ -118,20 +117,6 @@ def test_a_second_computer_goes_on_and_its_key_replaces_nothing(project: Ec2Proj
     assert again.steps().keys() <= {"updated", "unchanged"}
     assert owned(project) == before
     assert (project.machine(WORKER).id, started(project)) == (machine, 1)
-
-
-def test_a_renamed_stack_changes_tags_alone(project: Ec2Project) -> None:
-    machine, before = project.machine(WORKER).id, owned(project)
-    assert project.call("stack", "rename", "renamed", "--stack", project.stack).exit_code == 0
-    project.stack = "renamed"
-    done = project.up()
-    assert done.steps().keys() <= {"updated", "unchanged"}
-    tags = {tag["Key"]: tag["Value"] for tag in project.described(WORKER)["Tags"]}
-    in_s3 = json.loads(project.stored()[TAGS])
-    assert tags["tfdeploy:stack"] == in_s3["tfdeploy:stack"] == "renamed"
-    assert owned(project) == before
-    assert (project.machine(WORKER).id, project.sees()["worker-0"], started(project)) == (machine, "running", 1)
-    assert project.up().steps().keys() == {"unchanged"}
 
 
 def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_ways_on(project: Ec2Project) -> None:

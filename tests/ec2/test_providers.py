@@ -98,24 +98,10 @@ def test_another_region_than_the_providers_is_an_argument_of_each_resource(
         assert set(regions.values()) == {None, "us-west-1"}
 
 
-def test_the_region_is_that_of_the_provider(tmp_path: Path, answers: dict[str, Any]) -> None:
-    answers["aws:index/getRegion:getRegion"] = {"region": "us-west-1"}
-    monitor = declared(tmp_path, "provider")
-    assert monitor.inputs["mnist-record-bucket"]["bucket"] == f"tfdeploy-{ACCOUNT}-us-west-1"
-    assert {monitor.inputs[name].get("region") for name in aws_resources(monitor)} == {None}
-
-
 def test_a_provider_of_another_account_is_refused(tmp_path: Path, answers: dict[str, Any]) -> None:
     answers["aws:index/getCallerIdentity:getCallerIdentity"] = {"accountId": OTHER}
     with pytest.raises(pulumi.RunError) as error:
         declared(tmp_path, "provider")
-    assert str(error.value) == SENTENCE
-
-
-def test_a_default_provider_of_another_account_is_refused(tmp_path: Path, answers: dict[str, Any]) -> None:
-    answers["aws:index/getCallerIdentity:getCallerIdentity"] = {"accountId": OTHER}
-    with pytest.raises(pulumi.RunError) as error:
-        declared(tmp_path)
     assert str(error.value) == SENTENCE
 
 

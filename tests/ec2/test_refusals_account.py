@@ -6,12 +6,10 @@ from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
-from pulumi.runtime import set_all_config
 
 from tests.clusters import ID, cluster_ref
-from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
+from tests.ec2.preparing import ARGS, EMPTY, REGION, prepare, refusal
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2 import planner
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import machines, ssh
 from tfdeploy.errors import SpecError
@@ -72,11 +70,6 @@ def test_volumes_in_two_zones_are_refused(tmp_path: Path, volumes: dict[str, str
     )
 
 
-def test_a_volume_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, **with_volumes("vol-0a1b2c3d"))
-    assert said.startswith("mnist: ec2.ebs_volumes: vol-0a1b2c3d does not exist in us-east-2 (The volume ")
-
-
 def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
     answers = Mock()
     volume = {"AvailabilityZone": "us-east-2a", "Attachments": [{"InstanceId": "i-0a"}]}
@@ -103,49 +96,6 @@ def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_path: Path) -> None:
-    asked = spec(**arguments(tmp_path))
-    cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
-    planned = machines.plan_machines(asked, machines.take_inventory(cluster, asked))
-    assert planner.retry_lines(planned) == [
-        (
-            "a zone without capacity is reported after up to 50 minutes; after some minutes with "
-            "`pulumi config set aws:maxRetries 8`, or max_retries=8 of an explicit provider"
-        )
-    ]
-    assert planner.retry_lines([]) == []
-    set_all_config({"aws:maxRetries": "8"})
-    assert planner.retry_lines(planned) == []
-    set_all_config({})
-
-
-def test_a_vpc_without_a_subnet_is_refused(tmp_path: Path) -> None:
-    ec2 = account.client("ec2", REGION)
-    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
-    assert refusal(tmp_path, ec2={"vpc_id": vpc}) == (
-        f"ec2.vpc_id: {vpc} has no subnet in {REGION}. Create one. "
-        "If this program creates it, set subnet_id to its output, so that the cluster waits for it."
-    )
-    ec2.delete_vpc(VpcId=vpc)
-
-
-@pytest.mark.parametrize("name", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_the_region_is_the_one_that_the_aws_command_would_take(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.setenv(name, EMPTY)
-    assert account.default_region() == EMPTY
-
-
-def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
-    said = f"mnist: ec2.ssh_public_key: {tmp_path}/none.pub is not a file. Set it to the file of your public key."
-    assert refusal(tmp_path, ec2={"ssh_public_key": f"{tmp_path}/none.pub"}) == said
-    (tmp_path / "key").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
-    assert refusal(tmp_path, ec2={"ssh_public_key": f"{tmp_path}/key"}) == (
-        f"mnist: ec2.ssh_public_key: {tmp_path}/key is a private key. "
-        "Set it to the file of an ed25519 or RSA public key; its name ends with .pub."
-    )
-
-
 def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
     images = account.client("ec2", REGION).describe_images()["Images"]
     arm = next(one["ImageId"] for one in images if one["Architecture"] == "arm64")
@@ -153,9 +103,6 @@ def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
         f"ec2.ami: {arm} is an image for arm64, but the instance type is x86_64. Choose another image or another instance_type."
     )
     assert prepare(tmp_path, ec2={"ami": arm, "instance_type": "m7g.large"}) == []
-
-
-WITH_GPUS: dict[str, Any] = {"jobs": {"worker": {"ec2": {"instance_type": "g6.xlarge"}, "gpus": 1}}}
 
 
 @pytest.mark.parametrize(("spot", "code"), [(False, "L-DB2E81BA"), (True, "L-3819A6DF")])
@@ -176,11 +123,6 @@ def test_more_gpu_machines_than_the_account_may_have_are_refused(
     )
     assert asked == [code]
     assert prepare(tmp_path, jobs=jobs, workers=1) == []
-
-
-def test_a_quota_that_aws_does_not_tell_refuses_nothing(tmp_path: Path) -> None:
-    assert api.quota(REGION, "L-DB2E81BA") is None
-    assert prepare(tmp_path, **WITH_GPUS) == []
 
 
 def test_parameter_servers_on_spot_instances_are_warned_of(tmp_path: Path) -> None:
