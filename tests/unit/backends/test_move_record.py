@@ -122,10 +122,6 @@ def test_what_is_not_whole_replaces_no_machine(
         bring_home(recorded(**args), REPLACEMENT)
 
 
-def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record, bring_home: Bring) -> None:
-    bring_home(recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
-
-
 def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(
     recorded: Record, bring_home: Bring
 ) -> None:

@@ -58,13 +58,3 @@ def test_compiled_modules_are_those_that_are_loaded(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"{program}/agent/launch/launcher.pyc", f"{program}/agent/main.pyc"]
-
-
-def test_another_interpreter_takes_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zipapp, "MAGIC_NUMBER", b"xx\r\n")
-    program = tmp_path / "agent.pyz"
-    program.write_bytes(zipapp.compiled_application.__wrapped__())
-    show = "import agent.launch.launcher; print(agent.launch.launcher.__file__)"
-    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{program}/agent/launch/launcher.py"

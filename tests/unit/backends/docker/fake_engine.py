@@ -37,8 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
     is_relay = False
 
     def _act(self) -> None:
-        is_read = not self.is_relay or self.server.reads_bodies
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0)) if is_read else b""
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         if self.is_relay:
             self._act_as_controller(body)
             return
@@ -72,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
         call = f"{self.command} {self.path}"
         self.server.calls.append(call)
         self.server.called.append(Called(call, self.headers[TOKEN_HEADER], body))
-        if not self.server.controller(self) or not self.server.reads_bodies:
+        if not self.server.controller(self):
             self.close_connection = True
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -128,7 +127,6 @@ class FakeEngine(socketserver.ThreadingUnixStreamServer):
         }
         self.begin: list[tuple[int, bytes]] = CONNECTED
         self.controller = responds(output)
-        self.reads_bodies = True
         self.calls: list[str] = []
         self.commands: list[bytes] = []
         self.called: list[Called] = []

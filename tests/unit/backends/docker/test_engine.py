@@ -87,22 +87,6 @@ def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]
     assert [client.calls for client in clients] == [1, 1]
 
 
-def test_a_call_is_not_retried_on_the_new_connection(clients: list[Client]) -> None:
-    attempts: list[Any] = []
-
-    def fail(api: Any) -> None:
-        attempts.append(api)
-        raise requests.ConnectionError("reset by peer")
-
-    with pytest.raises(Unreachable, match=rf"{ADDRESS} does not respond \(reset by peer\)"):
-        Engine(ADDRESS).call(fail)
-    assert len(attempts) == 1
-    Engine(ADDRESS).call(lambda api: api.ping())
-    with pytest.raises(Unreachable):
-        Engine(ADDRESS).call(fail)
-    assert len(attempts) == 3
-
-
 def test_a_call_that_is_not_idempotent_is_made_once(clients: list[Client]) -> None:
     engine = Engine(ADDRESS)
     engine.call(lambda api: api.ping())

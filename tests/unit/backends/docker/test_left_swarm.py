@@ -97,9 +97,3 @@ def test_nothing_else_leaves_a_container(machine: Machine, monkeypatch: pytest.M
     }
     machine.archives = {"spool": archive(**{SEGMENT: b"mine", **strange})}
     assert left(machine, monkeypatch) == {SEGMENT: b"mine"}
-
-
-def test_of_what_is_too_large_the_beginning_is_taken(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_swarm, "_MAX_BYTES", 300)
-    machine.archives = {"spool": archive(**{SEGMENT: b"x" * 2000})}
-    assert left(machine, monkeypatch).keys() <= {SEGMENT}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.cases import BOX, inventory, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.planner import RESTARTS, RESTARTS_ALL, service_changes, task_settings
+from tfdeploy.backends.docker.planner import RESTARTS_ALL, service_changes, task_settings
 from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
 from tfdeploy.backends.docker.validate import checkpoint_warnings
 from tfdeploy.backends.docker.volumes import bind
@@ -65,13 +65,6 @@ def test_a_change_has_the_value_before_and_after(
 
 def test_another_network_restarts_all_tasks_at_once() -> None:
     assert change_lines({"network": "host"}) == [f"~ worker-0  network overlay -> host  ({RESTARTS_ALL})"]
-
-
-def test_tasks_that_change_in_the_same_way_share_a_line() -> None:
-    containers = {f"worker-{index}": replace(SETTINGS, user="0") for index in range(2)}
-    services = {hostname: service(hostname) for hostname in containers}
-    (change,) = service_changes(plan(workers=2), containers, services)
-    assert str(change) == f"~ worker-0, worker-1  user none -> 0  ({RESTARTS})"
 
 
 MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]

@@ -177,17 +177,3 @@ def test_a_machine_with_another_tag_is_the_clusters_by_its_id(tmp_path: Path, ca
     again, _ = preview(tmp_path, 2)
     assert all(machines.ec2_machine(machine).can_stay for machine in again.machines)
     assert machines.manager(again.machines).name == machines.manager(plan.machines).name
-
-
-def test_a_machine_that_was_never_created_is_not_gone(tmp_path: Path, calls: Counter[str]) -> None:
-    plan, _ = preview(tmp_path, 2)
-
-    def statuses() -> set[str]:
-        found = BACKEND.runner.observe(CLUSTER, "", ViewRequest()).machines
-        return {found.status(machine.name) for machine in plan.machines}
-
-    assert statuses() == {"not created"}
-    ids = launch(plan)
-    assert statuses() == {"connecting"}
-    account.client("ec2", REGION).terminate_instances(InstanceIds=ids)
-    assert statuses() == {"gone"}

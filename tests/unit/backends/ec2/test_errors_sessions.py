@@ -1,9 +1,6 @@
 """AWS's errors through real sessions of boto3: settings that cannot be used, and a server that responds as AWS's services do."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from hashlib import sha1
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -91,47 +88,12 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         Kind.CONFIGURATION,
         "The config profile (none)",
     ),
-    "a file that cannot be parsed": (
-        "[profile\nx",
-        {"region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "AWS: Unable to parse config file",
-    ),
-    "a credential process that does not exist": (
-        "[profile ml]\ncredential_process = /none/login --me\n",
-        {"profile": "ml", "region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "No such file or directory: '/none/login'",
-    ),
-    "a credential process that prints something else": (
-        "[profile ml]\ncredential_process = echo hello\n",
-        {"profile": "ml", "region": REGION},
-        {},
-        Kind.CONFIGURATION,
-        "AWS: JSONDecodeError: ",
-    ),
     "an endpoint without a scheme": (
         f"[default]\n{KEYS}",
         {"region": REGION},
         {"AWS_ENDPOINT_URL": "localhost"},
         Kind.CONFIGURATION,
         "ValueError: Invalid endpoint: localhost (us-west-2). Check the network",
-    ),
-    "a region that is none": (
-        f"[default]\n{KEYS}",
-        {"region": "not a region!"},
-        {},
-        Kind.REGION,
-        "(not a region!). Run `pulumi config set aws:region",
-    ),
-    "no region": (
-        f"[default]\n{KEYS}",
-        {},
-        {},
-        Kind.REGION,
-        "AWS: You must specify a region. Run `pulumi config set",
     ),
     "keys with a line end": (
         "",
@@ -154,17 +116,6 @@ def test_settings_that_cannot_be_used_are_a_sentence_and_never_unreachable(
     error = refused(**config)
     assert isinstance(error, SpecError)
     assert (getattr(error, "kind", None), expected in str(error)) == (kind, True), str(error)
-
-
-def test_a_token_of_sso_that_has_expired(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text(SSO)
-    (tmp_path / "sso").mkdir()
-    past = (datetime.now(UTC) - timedelta(hours=9)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    token = {"startUrl": START, "region": REGION, "accessToken": "canary", "expiresAt": past}
-    (tmp_path / f"sso/{sha1(b'corp', usedforsecurity=False).hexdigest()}.json").write_text(json.dumps(token))
-    text = str(refused(profile="ml"))
-    assert text.startswith("AWS: ")
-    assert "Run `aws sso login --profile ml`, " in text
 
 
 def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,14 +130,6 @@ def test_no_agent_is_lent_to_a_machine_whatever_the_users_own_settings_are(tmp_p
     assert run_ssh("elsewhere")["forwardagent"] == "yes"
 
 
-def test_ssh_tells_machines_apart_and_knows_no_other() -> None:
-    ssh.write(CLUSTER, known())
-    assert (run_ssh("mnist-ps-m0")["hostname"], run_ssh("mnist-ps-m0")["hostkeyalias"]) == ("198.51.100.7", "i-0a")
-    other = run_ssh("elsewhere")
-    assert (other["hostname"], "hostkeyalias" in other) == ("elsewhere", False)
-    assert other["user"] != "ubuntu"
-
-
 def test_a_cluster_leads_to_its_manager_and_an_address_to_its_machine() -> None:
     ssh.write(CLUSTER, known())
     assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
@@ -165,12 +157,6 @@ def write_key(folder: Path, text: str, name: str = "cluster.pub") -> str:
     return str(folder / name)
 
 
-@pytest.mark.parametrize("line", ["ssh-ed25519 AAAA", "ssh-rsa AAAA+/= me@here", f"{KEY} a comment of words"])
-def test_a_public_key_that_ec2_takes_is_read(tmp_path: Path, line: str) -> None:
-    asked = spec(workers=1, ec2={"ssh_public_key": write_key(tmp_path, f"{line}\n")})
-    assert ssh.public_key(asked) == line
-
-
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -186,15 +172,6 @@ def test_what_ec2_takes_not_is_refused(tmp_path: Path, text: str, what: str) -> 
         ssh.public_key(spec(workers=1, ec2={"ssh_public_key": path}))
     remedy = "Set it to the file of an ed25519 or RSA public key; its name ends with .pub."
     assert str(error.value) == f"mnist: ec2.ssh_public_key: {path} {what}. {remedy}"
-
-
-def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError) as error:
-        ssh.public_key(spec(workers=1, ec2={"ssh_public_key": f"{tmp_path}/none.pub"}))
-    assert (
-        str(error.value)
-        == f"mnist: ec2.ssh_public_key: {tmp_path}/none.pub is not a file. Set it to the file of your public key."
-    )
 
 
 def test_the_users_own_key_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

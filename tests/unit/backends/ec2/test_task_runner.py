@@ -73,19 +73,6 @@ def test_what_a_run_has_cost_ends_with_the_last_sign_of_life(
     assert (observed(state, silent=silent).cost or {})["spent"] == (4.0 if silent else 7.0)
 
 
-def test_while_ec2_does_not_respond_the_price_is_that_of_the_plan(
-    observed: Callable[..., ObservedState], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = run_state()
-    state.spec = replace(state.spec, cost_per_hour=3.0)
-    assert (observed(state, silent=NOW).cost or {})["per_hour"] == 0.0
-    found = ObservedState(
-        NOW, RecordView(at=NOW, run_state=state), NOW, None, machines=ObservedMachines(others="unknown")
-    )
-    monkeypatch.setattr(DockerTaskRunner, "observe", lambda *_: found)
-    assert (BACKEND.runner.observe(CLUSTER, "", ViewRequest()).cost or {})["per_hour"] == 3.0
-
-
 @pytest.mark.parametrize("is_preview", [False, True])
 def test_only_a_machine_that_had_a_task_is_gone(observed: Callable[..., ObservedState], is_preview: bool) -> None:
     """The other one is that of an update to more workers, which has failed before."""

@@ -1,6 +1,5 @@
 """The watchdog's loop on a machine that is made up: what it remembers, what it does to the machine, and what its settings are."""
 
-import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -36,18 +35,6 @@ def test_an_engine_that_stays_silent_is_idle_in_the_end(machine: Machine) -> Non
     assert not machine.after(1_890, care)
     assert machine.after(10, care)
     assert machine.console == "tfdeploy: ends: idle for 100 s\n"
-
-
-def test_a_disk_that_is_full_keeps_no_machine(machine: Machine) -> None:
-    def full(path: Path, *_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    machine.patch.setattr(Path, "touch", full)
-    machine.patch.setattr(Path, "write_text", full)
-    machine.engine.seen = TWO_HERE
-    care = machine.watchdog()
-    assert not machine.after(995, care)
-    assert machine.after(150, care)
 
 
 def test_a_lifetime_is_counted_from_the_first_boot_and_tasks_are_told(machine: Machine) -> None:

@@ -1,8 +1,6 @@
 """The record on its way into the bucket: what is sent, in which order, and what the list says; against moto's S3."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,11 +15,6 @@ from tfdeploy.agent.record.record_files import RecordList, list_files
 from tfdeploy.agent.system.files import append
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload
 from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder
-
-
-def read_whole(path: Path) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 (Path's own are replaced)
-        return file.read()
 
 
 def decide(record: Record, state: str) -> None:
@@ -45,32 +38,6 @@ def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent)
     uploaded = RecordList.from_dict(sent.told)
     assert {file.name: (file.size, file.text) for file in uploaded.files} == listed
     assert (sent.told["part"], PART) == (record_files.PART, record_files.PART)
-
-
-def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
-    brought = RecordUpload(record.folder, sent.put)
-    assert brought.upload()
-    sent.news()
-    read: list[str] = []
-    original = read_whole
-
-    def remembered(path: Path) -> bytes:
-        read.append(path.name)
-        return original(path)
-
-    def opened(path: Path, *_: Any) -> Any:
-        raise AssertionError(f"{path} is opened")
-
-    monkeypatch.setattr(Path, "read_bytes", remembered)
-    monkeypatch.setattr(Path, "read_text", lambda path: original(path).decode())
-    monkeypatch.setattr(Path, "open", opened)
-    assert brought.upload()
-    assert sorted(read) == ["current", "format", "record_id", "run_state.json"]
-    assert sent.news() == []
-    monkeypatch.undo()
-    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
-    assert brought.upload()
-    assert sent.news() == [f"runs/{RUN.id}/events.jsonl", LIST]
 
 
 def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
@@ -155,18 +122,3 @@ def test_aws_is_asked_by_the_buckets_own_host(region: str, host: str, monkeypatc
     with pytest.raises(OSError, match="no way"):
         S3Folder(BUCKET, FOLDER, region, "", lambda: Credentials("key", "secret", "")).put("record/a b", b"")
     assert asked == [host, "PUT", f"/{FOLDER}/record/a%20b", host, "closed"]
-
-
-def test_credentials_are_asked_for_now_and_then(s3: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, asked = 1000.0, []
-
-    def credentials() -> Credentials:
-        asked.append(now)
-        return Credentials("key", "secret", "")
-
-    monkeypatch.setattr("tfdeploy.backends.ec2.watchdog.s3.time.monotonic", lambda: now)
-    bucket = S3Folder(BUCKET, FOLDER, REGION, s3.endpoint, credentials)
-    for wait in (0.0, 59.0, 1.0):
-        now += wait
-        bucket.put("record/x", b"")
-    assert asked == [1000.0, 1060.0]
