@@ -97,8 +97,8 @@ def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
-    images = account.client("ec2", REGION).describe_images()["Images"]
-    arm = next(one["ImageId"] for one in images if one["Architecture"] == "arm64")
+    filters = [{"Name": "architecture", "Values": ["arm64"]}]
+    arm = account.client("ec2", REGION).describe_images(Filters=filters)["Images"][0]["ImageId"]
     assert refusal(tmp_path, ec2={"ami": arm}) == (
         f"ec2.ami: {arm} is an image for arm64, but the instance type is x86_64. Choose another image or another instance_type."
     )

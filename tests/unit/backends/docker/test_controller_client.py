@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,6 +53,14 @@ def test_a_response_and_a_body_are_complete(fake: FakeEngine, controller: Contro
     fake.controller = responds(data)
     assert [controller.call("PUT", "/code/1", data) for _ in range(2)] == [data, data]
     assert [called.body for called in fake.called] == [data, data]
+
+
+def test_calls_of_several_threads_do_not_mix(fake: FakeEngine, controller: ControllerClient) -> None:
+    fake.controller = lambda handler: responds(handler.path.encode() * 1000)(handler)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: controller.call("GET", f"/{number}"), range(100)))
+    assert found == [f"/{number}".encode() * 1000 for number in range(100)]
+    assert fake.calls.count("POST exec/1/start") == 1
 
 
 def test_a_connection_that_has_ended_is_replaced(fake: FakeEngine, controller: ControllerClient) -> None:
