@@ -105,7 +105,7 @@ def _round(
     begun, number = time.monotonic(), drawn.number
     log.write(f"round {number} of seed {drawn.seed}", round=number, seed=drawn.seed)
     try:
-        cluster.write(drawn.clock_steps)
+        cluster.write()
         cluster.project.init()
         with Sampler(cluster.folder) as sampler:
             cluster.command("up", must=True)

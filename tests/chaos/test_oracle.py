@@ -37,10 +37,7 @@ VIOLATIONS = {
     "started again": (STARTED_AGAIN, [], "its program was ended"),
     "gone": (GONE, [], "its program was ended"),
     "another task was touched": (STARTED_AGAIN, [Touch(AT, OTHER)], "its program was ended"),
-    "the touch had ended": (STARTED_AGAIN, [Touch(0, end=AT / 2)], "its program was ended"),
-    "it was touched only later": (STARTED_AGAIN, [Touch(AT + 0.1)], "its program was ended"),
     "it was only to stand still": (GONE, [Touch(0, may_end=False)], "its program was ended"),
-    "stands still after a touch": ([*samples(range(3)), *STILL], [Touch(-1, end=0)], "no step for"),
 }
 
 
@@ -57,14 +54,7 @@ ALLOWED = {
     "ended by itself": (STARTED_AGAIN, [], ("a",)),
     "touched": (STARTED_AGAIN, [Touch(AT - INTERVAL, TASK)], ()),
     "all are touched, and for ever": (STILL, [Touch(0)], ()),
-    "stands still while it may": (STILL, [Touch(0, may_end=False)], ()),
-    "has not trained yet": (samples([0] * 2 * MANY), [], ()),
     "not seen in one sample": ([*TRAINS, *samples([10], first=10, pids=()), *samples(range(11, 20), first=11)], [], ()),
-    "the machine is busy": (
-        [*TRAINS, *(Sample(AT + 10 * place, one.pulses, one.processes) for place, one in enumerate(TRAINS[-1:] * 9))],
-        [],
-        (),
-    ),
     "the run is over": (
         [*TRAINS, *(Sample(AT + place, {OTHER: Pulse("w", STEPS), TASK: Pulse("a", 9)}) for place in range(9))],
         [],
