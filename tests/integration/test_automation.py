@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from tests.integration.conftest import ROOT, Project
 from tests.pages import blocks
 from tests.setup.programs import SCRIPT
@@ -16,15 +14,6 @@ from tfdeploy import TensorFlowCluster
 cluster = TensorFlowCluster("test", command=["python", "-c", "raise SystemExit({code})"], workers=1)
 for name in ("state", "tasks", "run"):
     pulumi.export(name, getattr(cluster, name))
-"""
-
-INLINE = """\
-from pulumi import automation as auto
-
-def program():
-    exec({cluster!r}, {{}})
-
-stack = auto.create_or_select_stack("test", project_name="project", program=program)
 """
 
 LOCAL = """\
@@ -46,17 +35,15 @@ stack.destroy(on_output=lambda line: None)
 print("the caller goes on")
 """
 
-FAILED, SUCCEEDED = "state failed 3 True", "state succeeded 0 True"
+FAILED = "state failed 3 True"
 END = "the caller goes on"
 
 
-def call(project: Project, code: int, is_inline: bool) -> list[str]:
+def call(project: Project, code: int) -> list[str]:
     """Run the caller's program to its end; its lines."""
-    cluster = CLUSTER.format(code=code)
-    project.write("", program=cluster)
-    start = INLINE.format(cluster=cluster) if is_inline else LOCAL
+    project.write("", program=CLUSTER.format(code=code))
     done = subprocess.run(
-        [sys.executable, "-c", start + CALLER],
+        [sys.executable, "-c", LOCAL + CALLER],
         env=project.env,
         cwd=project.program,
         capture_output=True,
@@ -67,9 +54,8 @@ def call(project: Project, code: int, is_inline: bool) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("is_inline", [True, False], ids=["inline", "local"])
-def test_a_failed_run_is_an_error_each_time_and_its_outputs_are_recorded(project: Project, is_inline: bool) -> None:
-    lines = call(project, 3, is_inline)
+def test_a_failed_run_is_an_error_each_time_and_its_outputs_are_recorded(project: Project) -> None:
+    lines = call(project, 3)
     assert lines == [*["error True False", FAILED] * 2, END]
     project.assert_nothing_left()
 

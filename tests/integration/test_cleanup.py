@@ -73,34 +73,6 @@ def test_pulumi_dies_while_it_waits_and_the_next_update_continues(project: Proje
     project.destroy()
 
 
-STUBBORN = """\
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ignores SIGTERM", flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_destroy_prints_what_it_waits_for_and_ends_with_a_signal(project: Project, number: signal.Signals) -> None:
-    project.write(JOB.replace("ps=1, ", 'stop_grace_period="10m", '), STUBBORN)
-    project.up()
-    until(lambda: project.log("worker-0"), "the program ignores SIGTERM")
-    destroy = project.start("destroy", "--yes", "--skip-preview", "--stack", project.stack)
-    assert destroy.stdout is not None
-    printed = ""
-    while "waiting until worker-0 has stopped, for at most" not in printed:
-        printed += (line := destroy.stdout.readline())
-        assert line, printed
-    destroy.send_signal(number)
-    printed += destroy.stdout.read()
-    assert destroy.wait(60) != 0
-    assert "a signal has ended the wait for the tasks" in printed, printed
-    project.child("worker-0").kill()
-    project.destroy()
-
-
 def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None:
     """Even in a shell that has the cluster's mark, as every process of the cluster does."""
     project.write(JOB, SLEEPER)
