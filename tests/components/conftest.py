@@ -146,10 +146,6 @@ class Standing:
         self.declare(script, **args)
         self.stand()
 
-    def sweep(self) -> None:
-        """Stop what is no longer declared."""
-        BACKEND.runner.delete_unlisted(self.cluster, TOKEN, [task.hostname for task in self.plan.tasks])
-
     def limit(self, *hostnames: str, script: str = WAITS, **args: Any) -> None:
         """Declare anew, and give these tasks their new limits in this order; then the run."""
         olds = {hostname: self.task_props(hostname) for hostname in hostnames}

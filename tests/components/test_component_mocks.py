@@ -6,13 +6,10 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import pulumi
 import pytest
 
-from tests.clusters import cluster_ref
 from tests.components.mocked import declare, refused, run, without_secrets
 from tfdeploy import TensorFlowCluster, registry
-from tfdeploy.backends.local.paths import CLUSTERS
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
 from tfdeploy.report import update_wait
 from tfdeploy.report.report import Report
@@ -144,32 +141,6 @@ def test_two_clusters_stand_side_by_side_but_not_under_one_name() -> None:
         "two-worker-0",
     ]
     assert said == ["TensorFlowCluster: the name 'one' is used twice in this program. Choose another."]
-
-
-@pytest.mark.parametrize("preview", [True, False])
-def test_a_lost_state_is_told_what_exists_by_preview_and_update_alike(
-    preview: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An update may skip the preview; the cluster of the same words is not touched by either."""
-    words = {"project": "project", "stack": "stack", "name": "mnist"}
-    home = state_folder() / CLUSTERS / "mnist-k3v9x2abcd"
-    home.mkdir(parents=True)
-    ref = {**cluster_ref("local", str(home), cluster_id="k3v9x2abcd"), **words}
-    (home / "cluster.json").write_text(json.dumps(ref))
-    before = [(path, path.stat().st_mtime_ns) for path in (home, *home.rglob("*"))]
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
-    run(lambda: declare(workers=1), preview)
-    (warning,) = [text for text in said if "another cluster" in text]
-    assert "exists: k3v9x2abcd, created by alice@laptop since 20" in warning
-    assert "set `adopt` to k3v9x2abcd" in warning
-    assert "`tfdeploy ls --leftovers --delete --cluster k3v9x2abcd`" in warning
-    assert [(path, path.stat().st_mtime_ns) for path in (home, *home.rglob("*"))] == before
-
-    said.clear()
-    recorder = run(lambda: declare(workers=1, adopt="k3v9x2abcd"), preview)
-    assert recorder.inputs["mnist-cleanup"]["cluster"]["id"] == "k3v9x2abcd"
-    assert not [text for text in said if "another cluster" in text]
 
 
 def test_two_updates_of_one_process_do_not_influence_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,22 +56,6 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     assert "`tfdeploy logs worker-0`" in beside
 
 
-def test_a_tunnel_leads_to_the_task(cluster: Standing, free_ports: tuple[int, int]) -> None:
-    free_port, _ = free_ports
-    cluster.up(SERVES, workers=1)
-    cluster.until_running("worker-0")
-    verbs = verbs_of(cluster)
-    _, port = cluster.job().tasks["worker-0"].address.split(":")
-    assert verbs.call("port-forward", "worker-0")[:2] == (0, f"worker-0: 127.0.0.1:{port}\n".encode())
-    code, _, beside = verbs.call("port-forward")
-    assert (code, "test has no TensorBoard. Name a task: worker-0." in beside) == (2, True)
-
-    with verbs.locked("port-forward", "worker-0", f"--port={free_port}") as said:
-        assert said == {"worker-0": f"127.0.0.1:{free_port}"}
-        data = bytes(range(256)) * 20_000
-        assert talk(said["worker-0"], data) == data + b"and that was all"
-
-
 def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_ports: tuple[int, int]) -> None:
     free_port, other = free_ports
     second = f"threading.Thread(target=serve, args=({free_port}, begin), daemon=True).start()"

@@ -1,4 +1,4 @@
-"""A shell in which few files may be open: `ulimit -n 128`."""
+"""A shell in which few files may be open, and more could be: `ulimit -Sn 64`."""
 
 import subprocess
 import sys
@@ -30,10 +30,6 @@ def run(folder: Path, soft: int, hard: int) -> str:
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout.strip()
-
-
-def test_a_cluster_runs_with_as_many_open_files_as_it_needs(tmp_path: Path) -> None:
-    assert run(tmp_path, 128, 128) == "128 128"
 
 
 def test_the_limit_is_raised_as_far_as_the_hard_limit_allows(tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS
 from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.run_spec import RestartPolicy
-from tfdeploy.agent.model.run_state import LauncherReport
 from tfdeploy.agent.model.settings import TaskSettings
-from tfdeploy.agent.model.sync import END, NOTHING, WAIT, Order
+from tfdeploy.agent.model.sync import END, NOTHING, Order
 from tfdeploy.agent.model.task_command import TaskAddress
 
 WAITS_FOR = """
@@ -190,23 +189,6 @@ def test_an_end_by_itself_is_reported_again_after_an_interruption(tmp_path: Path
         assert task.start().wait() == 0
         assert task.controller.reports[0].exit is not None
         assert task.controller.logs["stdout"] == b"done\n"
-
-
-def test_a_launcher_that_is_interrupted_says_so_and_leaves_nothing_to_report(tmp_path: Path) -> None:
-    with launching(tmp_path, waits(tmp_path)) as task:
-        launcher = task.start()
-        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
-
-        def decide(report: LauncherReport) -> Order:
-            return Order(WAIT, run_id="run", attempt=1)
-
-        task.controller.decide = decide
-        os.kill(launcher.pid, signal.SIGTERM)
-        assert launcher.wait() == 143
-        report = task.controller.reports[-1]
-        assert report.exit is not None
-        assert report.exit.cause == sync.INTERRUPTED
-        assert not (task.folder / "exit.json").exists()
 
 
 def test_a_launcher_wakes_up_without_interrupting_its_program(tmp_path: Path) -> None:

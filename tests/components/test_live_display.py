@@ -28,11 +28,6 @@ def shown(tmp_path: Path, command: list[str], columns: int = 160, **env: str) ->
     return terminal.said.strip()
 
 
-@pytest.mark.parametrize("columns", [80, 160])
-def test_the_width_is_that_of_pulumis_terminal(tmp_path: Path, columns: int) -> None:
-    assert shown(tmp_path, pulumi("up", "--yes"), columns) == f"columns {columns}"
-
-
 NOT_REDRAWN: dict[str, dict[str, Any]] = {
     "its option": {"command": pulumi("up", "--non-interactive")},
     "the display of differences": {"command": pulumi("up", "--diff=true")},

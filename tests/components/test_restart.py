@@ -47,16 +47,6 @@ def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Stand
     assert cluster.until_state("succeeded").tasks[2]["status"] == "succeeded"
 
 
-def test_a_task_that_waits_to_be_restarted_after_a_failure_is_at_once(cluster: Standing) -> None:
-    script = "from steps import begin, wait_for\nif begin() == 1:\n    raise SystemExit(9)\nwait_for('gate')"
-    policy = {"on": ["9"], "backoff": "1h", "maximum": 1}
-    cluster.up(script, workers=1, restart=policy)
-    cluster.until_status("worker-0", "restarting")
-    HANDS.restart(cluster.cluster, "worker-0")
-    cluster.until_running("worker-0", times=2)
-    assert cluster.job().tasks["worker-0"].failures == 1
-
-
 def test_finished_is_finished(cluster: Standing) -> None:
     cluster.up(WAITS, workers=2, success="all-workers")
     cluster.until_running("worker-0", "worker-1")

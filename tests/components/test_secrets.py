@@ -52,14 +52,6 @@ def test_secrets_are_files_and_those_in_capitals_variables_too(cluster: Standing
     assert {name: (cluster.folder / f"seen-{name}").read_text() for name in SECRETS} == SECRETS
 
 
-def test_the_token_is_in_no_argument_and_no_environment(cluster: Standing) -> None:
-    cluster.up(READS_SECRETS, workers=1)
-    cluster.until_running("worker-0")
-    assert holding(cluster.places.home, "a-token-of-the-tests") == ["token"]
-    for process in marked(cluster.places.home):
-        assert "a-token-of-the-tests" not in str(process.cmdline()) + str(process.environ())
-
-
 def test_a_secret_that_is_given_no_more_goes(cluster: Standing) -> None:
     cluster.declare(READS_SECRETS, workers=1, secrets=dict.fromkeys(SECRETS, ""))
     cluster.stand(secrets=SECRETS)

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from tests.components.conftest import WAITS, Standing
+from tests.components.conftest import Standing
 from tests.waiting import until
 
 STORE = """
@@ -97,13 +97,3 @@ def test_a_service_is_there_before_the_training_and_until_its_end(cluster: Stand
     assert {row["hostname"]: row["status"] for row in report.tasks}["store-0"].startswith("stopped")
     assert cluster.output("store-0") == b"store 1 has started\nstore 2 has started\n"
     assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1")] == [1, 1, 1]
-
-
-def test_a_service_that_fails_for_good_fails_the_run_unless_it_is_not_required(cluster: Standing) -> None:
-    fails = {"broken": {"command": [sys.executable, "-c", "raise SystemExit(3)"], "restart": {"maximum": 0}}}
-    cluster.up(WAITS, workers=1, services=fails)
-    assert "broken-0" in cluster.until_state("failed").status
-    cluster.up(WAITS, workers=1, services={"broken": {**fails["broken"], "required": False}}, run_id="again")
-    cluster.until_running("worker-0")
-    cluster.open("gate")
-    cluster.until_state("succeeded")

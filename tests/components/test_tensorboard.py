@@ -74,21 +74,6 @@ def test_its_failure_is_shown_and_is_not_the_jobs(cluster: Standing, stand_in: P
     assert cluster.until_state("succeeded").reason == "worker-0 succeeded"
 
 
-def test_it_comes_and_goes_and_nobody_else_starts_again(cluster: Standing, stand_in: Path) -> None:
-    cluster.up(WAITS, workers=1, tensorboard=False)
-    cluster.until_running("worker-0")
-    cluster.up(WAITS, workers=1, tensorboard=True)
-    cluster.until_status(BOARD, "running")
-    pid = int(asked(stand_in)[0])
-    cluster.declare(WAITS, workers=1)
-    cluster.sweep()
-    cluster.stand()
-    until(lambda: not alive(pid), "the stand-in has gone")
-    cluster.open()
-    assert [row["hostname"] for row in cluster.until_state("succeeded").tasks] == ["worker-0"]
-    assert len(cluster.started("worker-0")) == 1
-
-
 def test_it_is_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     args = {"command": [sys.executable], "workers": 1, "tensorboard": True}
     refuse_packages(cluster_spec("test", args))

@@ -3,7 +3,7 @@ does not need."""
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,13 +11,11 @@ import pytest
 
 from tests.counting import READ, WRITE, counting
 from tests.unit.cases import plan
-from tests.unit.printing import write
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import Server
 from tfdeploy.agent.model.sync import RUN
-from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.wire.rpc import Client, task_token
 
 SIZES = (10, 100, 1_000)
@@ -32,7 +30,6 @@ BYTES_OF_AN_ANSWER = 180
 """To a launcher whose program runs: without the addresses of the others, which it has."""
 
 TOKEN = "a-token"
-LINE = b"step %09d: loss 0.5\n"
 
 
 def running(folder: Path, workers: int) -> tuple[Controller, list[Launcher]]:
@@ -93,51 +90,3 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path, workers: int) 
             controller.tick()
     assert acts.files(READ, tmp_path) == []
     assert acts.files(WRITE, tmp_path) == []
-
-
-def bytes_read(call: Callable[[], object]) -> int:
-    """How many bytes this process reads meanwhile, from files and sockets, as the kernel counts them."""
-    path = Path("/proc/self/io")
-
-    def count() -> int:
-        return int(path.read_text().split()[1])
-
-    before = count()
-    own = count() - before
-    before = count()
-    call()
-    return count() - before - own
-
-
-def printed(record: Record, lines: int) -> None:
-    """Each task of the current run prints so many lines."""
-    run = record.current()
-    assert run is not None
-    for hostname in run.tasks:
-        log = record.log(run.spec.id, hostname)
-        write(log, [(STDOUT, b"".join(LINE % step for step in range(at, at + 20))) for at in range(0, lines, 20)])
-
-
-def view_of(controller: Controller) -> Callable[[], object]:
-    """Further views, once all lines were searched for metrics: a view itself stops after some seconds."""
-    request = ViewRequest(log_lines=20)
-    run = controller.snapshot()
-    assert run is not None
-    controller._record.search(run)
-    controller.view(request)
-    return lambda: controller.view(request)
-
-
-def test_a_view_reads_as_much_of_a_long_log_as_of_a_short_one(tmp_path: Path) -> None:
-    files, sizes = [], []
-    for lines in (1_000, 30_000):
-        folder = tmp_path / str(lines)
-        controller, _ = running(folder, workers=2)
-        printed(Record(folder / "record"), lines)
-        view = view_of(controller)
-        with counting() as acts:
-            sizes.append(bytes_read(view))
-        files.append(len(acts.files(READ, folder)))
-        assert acts.files(WRITE, folder) == []
-    assert files[0] == files[1]
-    assert abs(sizes[0] - sizes[1]) < 10, "bytes of times and positions"

@@ -15,11 +15,9 @@ from tests.waiting import until
 from tfdeploy.agent.launch import dump_sender, python_stacks
 from tfdeploy.agent.launch.dump_sender import take_dump
 from tfdeploy.agent.launch.python_stacks import threads_of_faulthandler, threads_of_spy
-from tfdeploy.agent.model.task_dump import PythonThread, TaskDump
+from tfdeploy.agent.model.task_dump import PythonThread
 
-AGREES = 'import faulthandler, signal, os\nfaulthandler.register(signal.SIGUSR2, open("../../stacks.txt", "w"))\n'
 NO_STACK = "no Python stack: py-spy is not installed in the task, and the program has not registered faulthandler"
-STOPPED = "no Python stack: the process is stopped"
 Start = Callable[[str], int]
 
 
@@ -53,33 +51,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def dump_when(tmp_path: Path, pid: int, is_expected: Callable[[TaskDump], bool], what: str) -> TaskDump:
-    """A dump that is as expected: the program may not have come to its point in the first one."""
-    dumps: list[TaskDump] = []
-
-    def has_come() -> bool:
-        dumps.append(take_dump("worker-0", pid, tmp_path))
-        return is_expected(dumps[-1])
-
-    until(has_come, what)
-    return dumps[-1]
-
-
-def test_a_program_that_reads_is_observed_with_its_stack(start: Start, tmp_path: Path) -> None:
-    text = "def load():\n    os.read(os.open('part', os.O_RDWR), 1)\nos.mkfifo('part')\nbegin()\nload()\n"
-    pid = start(AGREES + text)
-    stack = PythonThread("", ["train0.py:5 in load", "train0.py:8 in <module>"])
-
-    def reads(dump: TaskDump) -> bool:
-        # On a busy machine a dump may contain what the program did before, or a stack that it has not yet written whole.
-        return dump.cpus == 0 and dump.python == [stack]
-
-    dump = dump_when(tmp_path, pid, reads, "it reads")
-    assert (dump.hostname, dump.processes, dump.notes) == ("worker-0", 1, [])
-    assert dump.memory > 1 << 20
-    os.kill(pid, 0)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -95,13 +66,6 @@ def test_no_signal_is_sent_to_a_program_that_has_not_agreed(start: Start, tmp_pa
     os.kill(pid, 0)
     assert Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     assert not (tmp_path / "work" / "run" / "end").exists()
-
-
-def test_a_stopped_program_gets_no_signal(start: Start, tmp_path: Path) -> None:
-    pid = start(f"{AGREES}begin()\nos.kill(os.getpid(), signal.SIGSTOP)\nwhile True: signal.pause()\n")
-    dump = dump_when(tmp_path, pid, lambda dump: dump.notes == [STOPPED], "it is stopped")
-    assert dump.python == []
-    assert (tmp_path / "stacks.txt").read_text() == ""
 
 
 def spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
