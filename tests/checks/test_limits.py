@@ -13,7 +13,7 @@ LIMITS = {
     "tfdeploy/program": 1706,
     "tfdeploy/spec": 2175,
     "tfdeploy/plan": 1804,
-    "tfdeploy/agent": 11351,
+    "tfdeploy/agent": 11346,
     "tfdeploy/backends": 3438,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 64151,
+    "tests": 64165,
     "bench": 3498,
     "docs": 4512,
     "design": 1900,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47645, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47640, 321
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -63,11 +63,14 @@ def test_what_is_deleted_while_it_trains_is_made_again_and_the_run_goes_on(proje
     assert project.counts() == {"chief-0": 1, "worker-0": 1}
 
     worker = object_name(project.cluster, "worker-0")
-    spoil(project, "Service", prefix(project.cluster), {"spec": {"selector": {"app": "other"}}})
+    give_address(project, prefix(project.cluster))
     spoil(project, "Secret", worker, {"data": {"token": "b3RoZXI="}})
     spoil(project, "Job", worker, {"spec": {"activeDeadlineSeconds": 1}})
     until(lambda: not project.objects.tasks()["worker-0"].alive, "the Job has failed", seen=project.objects.tasks)
     assert_made_again(project, [("Job", worker)], is_open=True)
+    assert (
+        project.objects.api.get(project.objects.path("Service", prefix(project.cluster)))["spec"]["clusterIP"] == "None"
+    )
     until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=project.objects.tasks)
 
     train = object_name(project.cluster, TRAIN)  # the tasks mount it, so that Kubernetes retains it as long as they run
@@ -92,6 +95,17 @@ def test_what_is_deleted_while_it_trains_is_made_again_and_the_run_goes_on(proje
 def spoil(project: KubernetesProject, kind: str, name: str, change: dict[str, Any]) -> None:
     """As `kubectl patch`."""
     project.objects.api.json("PATCH", project.objects.path(kind, name), change, MERGE)
+
+
+def give_address(project: KubernetesProject, name: str) -> None:
+    """As `kubectl delete` and `kubectl expose`: a Service of this name that has an address, which the API server changes no more."""
+    service = project.objects.read("Service", name)
+    assert service is not None
+    delete(project, "Service", name)
+    ports = [{"port": port["port"]} for port in service["spec"].get("ports", [{"port": 80}])]
+    spec = {"selector": {"app": "other"}, "ports": ports}
+    metadata = {"name": name, "labels": service["metadata"]["labels"]}
+    project.objects.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
 
 def test_a_deleted_namespace_is_named_and_destroy_leads_out(kube: Cluster, project: KubernetesProject) -> None:

@@ -25,7 +25,7 @@ from ..model.run_spec import RunSpec
 from ..model.run_state import LauncherReport
 from ..model.task_dump import MAX_BYTES
 from ..record.record import PROTOCOL, Record, ViewRequest
-from ..record.record_files import Range, RecordList, read_ranges
+from ..record.record_files import NAME, Range, RecordList, read_ranges
 from ..record.replica import pack
 from ..record.run_folders import RunRefused
 from ..system.files import write_whole
@@ -62,10 +62,7 @@ FIRST_SECONDS, IDLE_SECONDS = 10.0, 120.0
 
 LAUNCHER, ADMIN = "launcher", "administrator"
 
-_NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
-"""Ids of runs and hostnames, which become names of folders."""
-
-_RUN, _TASK = f"({_NAME})", f"(?P<task>{_NAME})"
+_RUN, _TASK = f"({NAME})", f"(?P<task>{NAME})"
 _ARCHIVE, _NUMBER, _SHA256 = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)", "([0-9]{1,18})", "([0-9a-f]{64})"
 
 

@@ -29,7 +29,7 @@ from ..system.files import write_whole
 from . import event_log
 from .output import Log
 from .progress import Progress
-from .record_files import STATE_FILES, RecordList
+from .record_files import FOLDER_NAME, STATE_FILES, RecordList
 from .stored_artifact import LeftOut, StoredArtifact
 
 if TYPE_CHECKING:
@@ -57,9 +57,6 @@ class RecordDamaged(RecordFormatError):
         remedy = "Restore the folder from a backup, or move it away"
         Exception.__init__(self, f"{folder}: the state of the run is damaged, in both of its files. {remedy}.")
 
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""Ids of runs and hostnames, which are names of folders."""
 
 _UPLOAD_PROBLEM = "upload_problem"
 
@@ -320,7 +317,7 @@ class Record:
         folder = self.run_folder(run.spec.id) / "logs"
         logged = (path.name for path in folder.iterdir()) if folder.exists() else ()
         others = {*logged, *run.removed_attempts} - {*run.tasks}
-        return [*run.tasks, *sorted(filter(NAME.fullmatch, others))]
+        return [*run.tasks, *sorted(filter(FOLDER_NAME.fullmatch, others))]
 
     def touch(self, at: Optional[float] = None) -> None:
         """Note that the controller runs, or ran at this time."""

@@ -30,11 +30,12 @@ SINGLE_FILES = ("format", "record_id", "current")
 _NOT_COPIED = ("artifacts.draft", STATE_FILES[1])
 """In the folder of a run: what has arrived of unfinished uploads, and what a copy makes itself."""
 
-_NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
-_FOLDER_NAME = re.compile(_NAME)
-"""Of a run or of a task."""
+NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
+"""Ids of runs and hostnames, which are names of folders."""
 
-_GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/[0-9]{{1,18}}\.log)")
+FOLDER_NAME = re.compile(NAME)
+
+_GROWS = re.compile(rf"runs/{NAME}/(events\.jsonl|logs/{NAME}/[0-9]{{1,18}}\.log)")
 _BY_HOSTNAME = ("tasks", "former")
 """In the state of a run: what has a member for each task, or for each one that it had."""
 
@@ -145,10 +146,10 @@ def check_run_state(run_id: str, state: Any) -> None:
         names += [name for member in _BY_HOSTNAME for name in state.get(member, {})]
     except (KeyError, TypeError, AttributeError):
         raise ValueError(f"the state of the run {run_id!r} is damaged") from None
-    if not _FOLDER_NAME.fullmatch(run_id) or found != run_id:
+    if not FOLDER_NAME.fullmatch(run_id) or found != run_id:
         raise ValueError(f"the state of the run {run_id!r} is that of {found!r}")
     for name in names:
-        if not isinstance(name, str) or not _FOLDER_NAME.fullmatch(name):
+        if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name):
             raise ValueError(f"the run {run_id!r} has a task {name!r}, which is not a name of a task")
 
 
@@ -157,7 +158,7 @@ def is_record_file(name: str) -> bool:
     parts = name.split("/")
     if name in SINGLE_FILES:
         return True
-    if len(parts) < _RUN_DEPTH or parts[0] != "runs" or not _FOLDER_NAME.fullmatch(parts[1]):
+    if len(parts) < _RUN_DEPTH or parts[0] != "runs" or not FOLDER_NAME.fullmatch(parts[1]):
         return False
     if parts[2] == "artifacts":
         return is_valid_name("/".join(parts[3:]))

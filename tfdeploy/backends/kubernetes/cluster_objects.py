@@ -107,12 +107,10 @@ class ClusterObjects:
                 if has_pod or error.status != INVALID:
                     raise
                 # The server changes no address of a Service. It accepts the definition: `create` was refused for the name alone.
-                self.delete(kind, meta["name"])
-                problem = f"the {kind} {meta['name']} was not removed"
-                wait_for(lambda: self.create(item) or self.is_as_defined(item), problem, _REMOVE_SECONDS)
+                self._replace(item)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
-        """Delete a Job or StatefulSet, and create it when its pod is gone: until then, its program may run.
+        """Delete an object, and create it when it and its pod are gone: until then, a program may run.
 
         Raises:
             BackendError: it is not in time.
@@ -123,8 +121,10 @@ class ClusterObjects:
         def is_gone() -> bool:
             return hostname not in self.pods() and self.read(kind, name) is None
 
-        seconds = float(item["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]) + _REMOVE_SECONDS
-        error = f"the pod of {hostname} did not end. `pulumi up --refresh` starts the task again when it has"
+        seconds, error = _REMOVE_SECONDS, f"the {kind} {name} was not removed"
+        if kind in _OWNERS:
+            seconds += float(item["spec"]["template"]["spec"]["terminationGracePeriodSeconds"])
+            error = f"the pod of {hostname} did not end. `pulumi up --refresh` starts the task again when it has"
         wait_for(is_gone, error, seconds)
         self.create(item)
 
