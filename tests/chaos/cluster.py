@@ -13,6 +13,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from tests.chaos import training
+from tests.chaos.clocks import AWAY_SECONDS, ShiftedClocks
 from tests.chaos.invariants import Observation, RunAccount
 from tests.chaos.oracle import Touch
 from tests.chaos.recorded import accounts
@@ -93,11 +94,13 @@ class Cluster:
         self.tasks = f'ps=1, workers={WORKERS}, success="all-workers"'
         self.more = ""
         """Arguments of the backend's."""
+        self.clocks: ShiftedClocks | None = None
+        """Those of the controller and of the launchers, where they can be shifted."""
         self._threads = ThreadPoolExecutor(8)
 
     # What a subclass knows.
 
-    def write(self) -> None:
+    def write(self, clock_steps: bool) -> None:
         """Write the Pulumi program and its training."""
         arguments = ", ".join(filter(None, (JOB, ENV.format(pace=self.PACE), self.tasks, self.more)))
         self.project.write(arguments, training.PROGRAM)
@@ -121,6 +124,11 @@ class Cluster:
         with variables({"XDG_STATE_HOME": self.project.env["XDG_STATE_HOME"]}):
             self.project.clean()
         self._threads.shutdown(wait=False)
+
+    def pass_time(self) -> None:
+        """Half an hour passes for launchers, where their clocks can be shifted."""
+        if self.clocks:
+            self.clocks.pass_time(AWAY_SECONDS)
 
     # Commands.
 

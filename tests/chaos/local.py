@@ -1,6 +1,7 @@
-"""Local clusters under random faults: their processes, their disk, their record."""
+"""Local clusters under random faults: their processes, their disk, their clocks, their record."""
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import psutil
 
+from tests.chaos.clocks import AWAY_SECONDS, ShiftedClocks, away_seconds, is_shifted
 from tests.chaos.cluster import Apply, Cluster, Running, Story
 from tests.chaos.common_faults import COMMON
 from tests.chaos.disk import Disk
+from tests.chaos.full_disk_end import DESTROY, STOP, end_run
 from tests.chaos.invariants import parts
 from tests.chaos.oracle import Touch
 from tests.chaos.process_faults import CONTROLLER, PROCESSES, SUPERVISORD, kill, later, suspend_for
-from tests.chaos.schedule import WORKERS, Kind, Step
+from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
 from tfdeploy.agent.record.output import Log
@@ -26,11 +29,7 @@ from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable
 
-TASKS = ("ps-0", *(f"worker-{index}" for index in range(WORKERS)))
-END_SECONDS = 15.0
-"""The grace period of the programs is 5 s."""
-
-STOP, DESTROY = "stop --yes", "destroy"
+HOUR = 3600
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,13 @@ class LocalCluster(Cluster):
     def record_folder(self) -> Path | None:
         """The present record."""
         return self.places.record if self.places else None
+
+    def write(self, clock_steps: bool) -> None:
+        super().write(clock_steps)
+        if clock_steps:
+            self.clocks = ShiftedClocks(self.project.folder)
+            paths = [str(self.clocks.site()), self.project.env.get("PYTHONPATH", "")]
+            self.project.env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
     def command(self, name: str, must: bool = False) -> str:
         if name == "destroy" and not self._is_whole():
@@ -170,30 +176,28 @@ def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None)
     return f"`{name}` while the disk was full"
 
 
-def end_run(cluster: LocalCluster, name: str) -> None:
-    """Call this command, and note programs that run on after it: no program runs on because the record cannot be written."""
-    launchers = filter(None, map(cluster.process, TASKS))
-    programs = [program for launcher in launchers for program in launcher.children()]
-    has_ended = "was stopped" in cluster.command(name) or name == DESTROY
-    _, alive = psutil.wait_procs(programs, END_SECONDS)
-    if alive and has_ended:
-        cluster.story.failed[f"{name} on a full disk"] = f"{len(alive)} programs run after {END_SECONDS:.0f} s"
-    cluster.story.destroy_failed |= name == STOP  # a stopped run stays stopped
-    cluster.note("cut")
+def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The wall clock of controller and launchers jumps by an hour, forward or back."""
+    if not cluster.clocks or not is_shifted(cluster.process(CONTROLLER)):
+        return ""
+    seconds = HOUR if step.amount < 0.5 else -HOUR
+    before = cluster.clocks.step_wall(seconds)
+    return f"{before:+} s -> {seconds:+} s"
 
 
 def take_controller_away(cluster: LocalCluster, step: Step, running: Running | None) -> str:
-    """The controller does not run for a while, or is suspended for so long."""
+    """The controller does not run for half an hour by the clocks of the launchers, or is suspended for so long."""
     process = cluster.process(CONTROLLER)
-    if not process or not cluster.places:
+    if not process or not cluster.places or not cluster.clocks or not is_shifted(process):
         return ""
-    seconds = 2 + 2 * step.seconds
+    seconds = away_seconds(step)
     if step.amount < 0.5:
         suspend_for(cluster.story, seconds, [process])
     else:
         end_program(cluster.story, Supervisor(cluster.places), CONTROLLER, seconds)
         psutil.wait_procs([process], seconds)  # until then it responds
-    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {seconds:.1f} s"
+    cluster.clocks.pass_time(AWAY_SECONDS)
+    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
 
 
 def end_program(story: Story, supervisor: Supervisor, name: str, seconds: float) -> None:
@@ -208,13 +212,14 @@ def end_program(story: Story, supervisor: Supervisor, name: str, seconds: float)
 
 
 def suspend_all(cluster: LocalCluster, step: Step, running: Running | None) -> str:
-    """All processes of the cluster are suspended for a while. Commands of Pulumi's stay awake."""
-    if not cluster.places:
+    """The computer is suspended for half an hour by all of its clocks that do not stop then. Commands of Pulumi's stay awake."""
+    if not cluster.places or not cluster.clocks or not is_shifted(cluster.process(CONTROLLER)):
         return ""
     now = time.monotonic()
     cluster.story.touches.append(Touch(now, "*", now + step.seconds + cluster.SETTLE_SECONDS, may_end=False))
     count = suspend_for(cluster.story, step.seconds, marked(cluster.places.home))
-    return f"{count} processes are suspended for {step.seconds:.1f} s"
+    cluster.clocks.sleep(AWAY_SECONDS)
+    return f"{count} processes are suspended for {AWAY_SECONDS} s, of which {step.seconds:.1f} s are real"
 
 
 def remove_program(cluster: LocalCluster, step: Step, running: Running | None) -> str:
@@ -236,4 +241,5 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "suspend_all": (Kind(weight=2, touches=False), suspend_all),
     "disk_full": (Kind(weight=2), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),
+    "clock_step": (Kind(touches=False), step_clock),
 }

@@ -36,7 +36,7 @@ class Neighbour:
         self._starts = 0
 
     def __enter__(self) -> "Neighbour":
-        self.cluster.write()
+        self.cluster.write(clock_steps=False)
         (self.cluster.project.program / "code/train.py").write_text(SLEEPER)
         self.cluster.project.init()
         self._up()

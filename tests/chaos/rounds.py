@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import kube, local, swarm
+from tests.chaos import box, kube, local, machines, swarm
 from tests.chaos.cluster import Apply, Cluster
 from tests.chaos.disk import own_disk
 from tests.chaos.invariants import broken
@@ -65,6 +65,18 @@ def _swarm(folder: Path) -> Iterator[Callable[[Path, str], Cluster]]:
 
 
 @contextmanager
+def _box(folder: Path) -> Iterator[Callable[[Path, str], Cluster]]:
+    with box.shared() as shared:
+        yield lambda where, stack: box.BoxCluster(where, shared, stack)
+
+
+@contextmanager
+def _machines(folder: Path) -> Iterator[Callable[[Path, str], Cluster]]:
+    with machines.shared() as shared:
+        yield lambda where, stack: machines.MachinesCluster(where, shared, stack)
+
+
+@contextmanager
 def _kubernetes(folder: Path) -> Iterator[Callable[[Path, str], Cluster]]:
     with kube.shared() as shared:
         yield lambda where, stack: kube.KubernetesCluster(where, shared, stack)
@@ -72,8 +84,10 @@ def _kubernetes(folder: Path) -> Iterator[Callable[[Path, str], Cluster]]:
 
 BACKENDS = {
     "docker": Backend(swarm.FAULTS, _swarm),
+    "ec2": Backend(box.FAULTS, _box),
     "kubernetes": Backend(kube.FAULTS, _kubernetes),
     "local": Backend(local.FAULTS, _local),
+    "machines": Backend(machines.FAULTS, _machines),
 }
 
 
@@ -105,7 +119,7 @@ def _round(
     begun, number = time.monotonic(), drawn.number
     log.write(f"round {number} of seed {drawn.seed}", round=number, seed=drawn.seed)
     try:
-        cluster.write()
+        cluster.write(drawn.clock_steps)
         cluster.project.init()
         with Sampler(cluster.folder) as sampler:
             cluster.command("up", must=True)

@@ -10,6 +10,9 @@ WORKERS = 2
 COMMANDS = ("up", "refresh", "destroy", "heal")
 """Commands during which a fault may happen."""
 
+CLOCK_FAULTS = ("clock_step", "controller_away", "cut_machine", "cut_network", "suspend_all", "suspend_engine")
+"""Faults that need a clock that can be stepped."""
+
 COMMAND_SECONDS = 3.0
 """About what a command takes; a fault during it begins at a random moment before."""
 
@@ -58,6 +61,11 @@ class Round:
     seed: int
     number: int
     steps: tuple[Step, ...]
+
+    @property
+    def clock_steps(self) -> bool:
+        """Whether a clock is stepped: its processes are then started with a clock that can be."""
+        return any(step.fault in CLOCK_FAULTS for step in self.steps)
 
 
 def draw(seed: int, number: int, kinds: Mapping[str, Kind]) -> Round:

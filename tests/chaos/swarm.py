@@ -10,13 +10,17 @@ from secrets import token_hex
 
 import psutil
 
+from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
+from tests.chaos.full_disk_end import END_SECONDS, STOP, end_run
 from tests.chaos.process_faults import CONTROLLER, PROCESSES, later, suspend_for
+from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
 from tests.chaos.schedule import Kind, Step
 from tests.docker.project import DockerProject
 from tests.engine import daemon, images
 from tests.engine.cli import DockerFailed
+from tests.waiting import until
 
 DIRECTIONS = (("INPUT",), ("OUTPUT",), ("INPUT", "OUTPUT"))
 SUPPLIES = ("secret", "config", "network")
@@ -55,12 +59,33 @@ class SwarmCluster(Cluster):
         super().__init__(project)
         self.docker = project.docker
         self.filters = project.filters
+        self.record_disk: RecordDisk | None = None
         self.engine = common.engine
+        self.source = str(self.folder)
+        """Where the engine finds the ledger."""
         self._names = project.left
+        self._image = common.image
 
-    def write(self) -> None:
-        self.more = f'container={{"volumes": ["{self.folder}:{self.folder}"]}}'
-        super().write()
+    def write(self, clock_steps: bool) -> None:
+        volumes = [f"{self.source}:{self.folder}"]
+        if clock_steps:
+            self.clocks = ShiftedClocks(self.folder)
+            volumes.append(f"{self.source}/{self.clocks.python().name}:{PYTHON}:ro")
+        self.more = f'container={{"volumes": {volumes}}}'
+        super().write(clock_steps)
+
+    def start(self, name: str) -> Running:
+        if name == "destroy":
+            release(self)
+        return super().start(name)
+
+    def close(self) -> None:
+        release(self)
+        super().close()
+
+    def find_record_disk(self) -> RecordDisk | None:
+        """What can be under the record; None where there is none."""
+        return find(self.docker, self._image, *self.filters())
 
     def left(self) -> list[str]:
         report = " ".join(self.story.outputs.values())
@@ -147,6 +172,7 @@ def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) ->
     if not names or not cluster.services():
         return ""
     cluster.note("cut")
+    release(cluster)
     cluster.project.remove_by_hand()
     with suppress(DockerFailed):
         cluster.docker("volume", "rm", *names)
@@ -171,21 +197,23 @@ def remove_supply(cluster: SwarmCluster, step: Step, running: Running | None) ->
 
 
 def cut_network(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """A container hears nothing, or is not heard, or both, for a while."""
+    """A container hears nothing, or is not heard, or both, for half an hour by the clocks of the launchers."""
     role = step.task if step.seconds < 2.2 else CONTROLLER
     process = cluster.process(role)
     if not process:
         return ""
-    return f"{role}: {cut_chains(cluster, process.pid, step, 2 * step.seconds)}"
+    done = cut_chains(cluster, process.pid, step, 2 * step.seconds)
+    cluster.pass_time()
+    return f"{role}: {done}"
 
 
 def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """The controller is suspended for a while, or its container does not exist for so long."""
+    """The controller is suspended for half an hour by the clocks of the launchers, or its container does not exist for so long."""
     name = next((name for name in cluster.services() if name.endswith(f"-{CONTROLLER}")), "")
     process = cluster.process(CONTROLLER)
     if not process or not name:
         return ""
-    seconds = 2 + 2 * step.seconds
+    seconds = away_seconds(step)
     if step.amount < 0.5:
         suspend_for(cluster.story, seconds, [process])
     else:
@@ -195,9 +223,10 @@ def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | N
                 cluster.docker("service", "scale", "--detach", f"{name}={replicas}")
 
         scale(0)
-        psutil.wait_procs([process], 15.0)  # until then it responds
+        psutil.wait_procs([process], END_SECONDS)  # until then it responds
         later(cluster.story, seconds, partial(scale, 1))
-    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {seconds:.1f} s"
+    cluster.pass_time()
+    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
 
 
 def suspend_engine(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
@@ -224,6 +253,20 @@ def cut_chains(cluster: Cluster, pid: int, step: Step, seconds: float) -> str:
     return f"{' and '.join(chains)} cut for {seconds:.1f} s"
 
 
+def end_on_full_disk(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
+    """The run is stopped while the disk with the record is full. It has space again only after that."""
+    has_controller = any(name.endswith(f"-{CONTROLLER}") for name in cluster.services())
+    done = fill_disk(cluster, step, running, has_space_later=False) if has_controller else ""
+    if done and cluster.record_disk:
+        try:
+            until(lambda: cluster.container(CONTROLLER), "the controller runs")
+            end_run(cluster, STOP)
+        finally:
+            cluster.record_disk.free()
+        cluster.command("up")
+    return done
+
+
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     **PROCESSES,
@@ -234,4 +277,6 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "remove_volume": (Kind(during=False), remove_volume),
     "remove_supply": (Kind(weight=3, during=False), remove_supply),
     "cut_network": (Kind(weight=2, tasks=True, touches=False), cut_network),
+    "disk_full": (Kind(weight=2, during=False, touches=False), fill_disk),
+    "disk_full_at_end": (Kind(during=False), end_on_full_disk),
 }

@@ -106,6 +106,10 @@ class Nested:
         self.machines[hostname].wait()
         self.wait(hostname)
 
+    def kill_engine(self, hostname: str) -> None:
+        """The sudden death of an engine alone; it starts again."""
+        docker(self.outer, "exec", self.machines[hostname].container, "pkill", "--signal=KILL", "--exact", "dockerd")
+
     @contextmanager
     def cut(self, hostname: str) -> Iterator[None]:
         """A machine and the others do not reach each other, for as long as the context lasts; this computer reaches all of them."""
