@@ -47,6 +47,15 @@ def test_failures_of_the_same_kind_are_counted_in_a_row() -> None:
     assert replace(in_a_row(FIRST, SECOND, THIRD), times=1) == THIRD
 
 
+def test_a_machine_that_is_looked_at_twice_has_failed_once() -> None:
+    assert in_a_row(FIRST, FIRST, FIRST).times == 1
+    assert in_a_row(FIRST, SECOND, SECOND).times == 2
+
+
+def test_another_kind_begins_anew() -> None:
+    assert in_a_row(FIRST, SECOND, replace(THIRD, kind="m7i.large, ami-0c, subnet-0b")).times == 1
+
+
 def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
     assert boot.read_failures(CLUSTER) == {}
     boot._remove_failure(CLUSTER, "mnist-ps-m0")
@@ -205,6 +214,17 @@ def test_twenty_machines_that_boot_for_a_minute_cost_one_call_in_five_seconds(ec
             boot.refuse_ended(late_member(name), poll, second)
         ec2.now += 1
     assert (ec2.described, ec2.consoles) == (boot.LATE_SECONDS / INTERVAL, 0)
+
+
+def test_the_console_of_a_machine_that_is_late_is_read_now_and_then(ec2: Ec2) -> None:
+    poll = InstancePoll("us-west-2", IDS)
+    for second in range(30):
+        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 1 + second)
+        ec2.now += 1
+    assert ec2.consoles == 30 / INTERVAL
+    ec2.text = "tfdeploy: boot failed: line 7: mount"
+    with pytest.raises(BackendError, match="did not boot: its boot script failed"):
+        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 31)
 
 
 def test_a_machine_that_has_ended_is_said_at_once_with_its_console(ec2: Ec2) -> None:

@@ -149,6 +149,17 @@ def test_a_certificate_that_is_not_accepted_is_not_unreachable(reason: str, advi
     assert advice in str(error)
 
 
+@pytest.mark.parametrize("code", ["SignatureDoesNotMatch", "InvalidSignatureException"])
+def test_a_signature_that_aws_calls_expired_is_the_clock(code: str) -> None:
+    message = "Signature expired: 20261125T100000Z is now earlier than 20261125T110000Z (20261125T110500Z - 5 min.)"
+    assert kind_of(refusal(code, message)) is Kind.CLOCK
+
+
+def test_a_product_of_the_marketplace_is_not_about_the_region() -> None:
+    message = "In order to use this AWS Marketplace product you need to accept terms and subscribe."
+    assert kind_of(refusal("OptInRequired", message)) is Kind.PERMISSION
+
+
 def test_an_error_of_our_own_code_passes() -> None:
     for error in (ValueError("ours"), KeyError("ours"), SpecError("where", "wrong", "remedy")):
         with pytest.raises(type(error)) as raised, aws_errors(REGION):

@@ -143,6 +143,20 @@ def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> Non
     assert "runs/earlier/events.jsonl" in home
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_missing_file_is_an_error_and_one_outside_is_ignored(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    written(s3, 100.0, {LOG: b"one", STATE: EMPTY.encode(), "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
+    place = {"Bucket": record_bucket.bucket_of(CLUSTER).name, "Key": f"{FOLDER}/record/a1/{LOG}"}
+    s3.put_object(**place, Body=b"") if is_there else s3.delete_object(**place)
+    monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
+    with pytest.raises(record_bucket.RecordIncomplete, match=f"{LOG} differs from the manifest"):
+        record_bucket.download(CLUSTER)
+    assert RecordCopy(CLUSTER).record.last_alive() == 0.0, "the next call tries again"
+    assert at_home() == {"record_id": "a1", STATE: EMPTY}, "what is whole is used where the manager is gone"
+
+
 @pytest.mark.parametrize("text", ["nonsense", "[]", '{"record_id": "a1", "at": 1}'])
 def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str) -> None:
     written(s3, 100.0, {})

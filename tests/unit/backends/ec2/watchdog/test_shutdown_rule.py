@@ -60,6 +60,9 @@ def does(limits: Limits = LIMITS, *of: dict[str, Any], **facts: Any) -> str:
         (LIMITS, {"ready": False, "age": 1799.0}, Action(REST)),
         (LIMITS, {"ready": False, "age": 1800.0}, Action(END, "boot failed: not ready after 1800 s")),
         (LIMITS, {"ready": True, "age": 1800.0}, Action(REST)),
+        (LIMITS, OLD, Action(STOP, "max_lifetime of 259200 s is over")),
+        (LIMITS, {"quiet": 3599.0, "tasks": 0, "had_task": False}, Action(REST)),
+        (LIMITS, {"quiet": 3600.0, "tasks": 0, "had_task": False}, Action(END, "idle for 3600 s")),
         (LIMITS, TAKEN, Action(STOP, "spot instance is taken away")),
         (NEVER, {**IDLE, "age": 1e9, "ready": False}, Action(REST)),
     ],
@@ -76,6 +79,7 @@ def test_one_machine(limits: Limits, facts: dict[str, Any], action: Action) -> N
         ({"others": 2, "due": 300.0}, SAVE),
         ({"others": 0}, SAVE),
         ({"others": 0, "saving": 1e4}, SAVE),
+        ({"others": 0, "saving": 6 * HOUR}, END),
         ({"others": 0, "saved": True}, END),
     ],
 )
@@ -98,24 +102,6 @@ def test_an_idle_manager_goes_last_and_never_without_the_record(facts: dict[str,
 )
 def test_a_manager_whose_lifetime_is_over_tries_and_goes(facts: dict[str, Any], do: str) -> None:
     assert does(LIMITS, OLD, {"tasks": 0}, MANAGES, facts) == do
-
-
-@pytest.mark.parametrize(
-    ("limits", "facts", "why"),
-    [
-        (
-            LIMITS,
-            {**OLD, "tasks": 0, "saving": 120.0},
-            "max_lifetime of 259200 s is over; its record cannot be uploaded (403)",
-        ),
-        (LIMITS, IDLE, "idle for 900 s; its record cannot be uploaded (403)"),
-        (LIMITS, {**IDLE, "saved": True}, "idle for 900 s"),
-        (LIMITS, {**IDLE, "others": 1}, "idle for 900 s"),
-        (LIMITS, {**IDLE, "is_manager": False}, "idle for 900 s"),
-    ],
-)
-def test_a_manager_that_cannot_upload_says_so(limits: Limits, facts: dict[str, Any], why: str) -> None:
-    assert decide(limits, BUSY._replace(**{**MANAGES, "problem": "403", **facts})).why == why
 
 
 @pytest.mark.parametrize(
