@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6488,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 64859,
+    "tests": 64962,
     "bench": 3498,
     "docs": 4512,
     "design": 1900,

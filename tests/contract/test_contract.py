@@ -307,21 +307,28 @@ def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None
     project.until_running("ps-0", "worker-0")
 
 
-def test_elastic_workers_are_added_and_removed_while_the_others_train(project: Project) -> None:
-    job = f'{JOB}, elastic={{"max": 3}}, wait="0", run_id="elastic"'
-    sleeper = TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
-    project.write(job, sleeper)
+def test_elastic_workers_come_and_go_until_a_metric_ends_the_training(project: Project) -> None:
+    job = f'{JOB}, elastic={{"max": 3}}, until={{"accuracy": ">= 0.9"}}, wait="0", run_id="elastic"'
+    gated = "while not (counter.parent / '.gate').exists():\n    time.sleep(0.1)\nprint('accuracy: 0.9')\n"
+    endless = TOLD.replace("while os.environ", f"{gated}while os.environ").replace(
+        'os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True"
+    )
+    project.write(job, endless)
     project.up()
     project.until_running(*HOSTNAMES)
-    project.write(job.replace("workers=2", "workers=3"), sleeper)
+    project.write(job.replace("workers=2", "workers=3"), endless)
     project.up()
     project.until_running(*HOSTNAMES, "worker-2")
     project.until_counts(dict.fromkeys([*HOSTNAMES, "worker-2"], 1))  # no other task has started again
-    project.write(job.replace("workers=2", "workers=1"), sleeper)
+    project.write(job.replace("workers=2", "workers=1"), endless)
     project.up()
     project.until_running("ps-0", "worker-0")
     assert {*project.statuses()} == {"ps-0", "worker-0"}
     assert project.counts() == dict.fromkeys([*HOSTNAMES, "worker-2"], 1)
+    (project.folder / "counter/.gate").touch()
+    project.up(env={"TFDEPLOY_WAIT": "10m"})
+    assert (project.outputs()["state"], project.outputs()["metrics"]) == ("succeeded", {"accuracy": 0.9})
+    assert "Run succeeded: accuracy 0.9 reached >= 0.9" in project.outputs()["status"]
 
 
 def assert_dumps(project: Project, line: int) -> None:

@@ -17,6 +17,7 @@ from tests.box.bad_day import BadDay
 from tests.box.cloud import ACTIONS, PROFILE_USER, Box
 from tests.ec2.network import ACCOUNT, NetworkProject
 from tests.ec2.project import Ec2Project
+from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
 from tests.verbs import Verbs
 from tests.waiting import until
@@ -119,11 +120,17 @@ def test_no_capacity_is_told_in_awss_words_with_a_remedy(project: NetworkProject
     project.zone = "b"
 
 
-def test_machines_with_a_volume_of_the_users_and_a_new_one_train(project: Ec2Project, volume: str) -> None:
+def test_secrets_are_in_the_tasks_and_nowhere_else(project: Ec2Project, volume: str) -> None:
     own = {"worker": {"ec2": {"ebs_volumes": ["64MiB:/scratch", f"{volume}:/data"]}}}
-    project.write(f"{JOB}, jobs={own!r}", MARKS + STEPS)
-    project.up()
+    project.write(f"{JOB}, {SECRETS}, jobs={own!r}", READS + MARKS + STEPS)
+    places = lines_of_up(project)
     project.until_running(*TASKS)
+    canaries = Canaries(project, MANAGER)
+    until(lambda: lines(project, "worker-0", "digest") == canaries.digests, "the task has read them")
+    canaries.assert_absent(places)
+    canaries.assert_absent(canaries.shared_places(MANAGER))
+    for machine in (MANAGER, WORKER):
+        canaries.assert_absent(canaries.places(machine))
 
 
 def test_the_tables_say_what_was_made(project: Ec2Project) -> None:
@@ -227,8 +234,9 @@ def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Pro
     project.open()
     assert project.up(env={"TFDEPLOY_WAIT": "10m"}).steps().keys() == {"unchanged"}
     assert project.outputs()["state"] == "succeeded"
-    runs = project.box.calls("RunInstances")
-    until(lambda: json.loads(project.stored()[MANIFEST])["result"] == "succeeded", "the record of the end is in S3")
+    canaries, runs = Canaries(project, MANAGER), project.box.calls("RunInstances")
+    until(lambda: all(one in canaries.record() for one in canaries.digests), "the record of the end is in S3")
+    canaries.assert_absent({"record": canaries.record()})
     for name in (MANAGER, WORKER):
         project.box.kill(project.machine(name).id)
     preview = project.call("preview", "--stack", project.stack).output
