@@ -143,7 +143,7 @@ def test_its_data_files_and_sources_are_found(user: User) -> None:
     assert (
         float(
             user.python(
-                "from tfdeploy.backends.ec2.price import prices; print(prices.instance_price('m7i.large', 'us-west-2'))"
+                "from tfdeploy.backends.ec2 import costs; print(costs.instance_price('m7i.large', 'us-west-2'))"
             )
         )
         > 0

@@ -9,8 +9,8 @@ from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
 from tfdeploy.backends.docker.labels import LABEL_PREFIX, cluster_labels, stack_labels
 from tfdeploy.backends.ec2 import discover as ec2
+from tfdeploy.backends.ec2.costs import Amount
 from tfdeploy.backends.ec2.discover import TaggedResource
-from tfdeploy.backends.ec2.price.prices import Amount
 from tfdeploy.backends.local import discover as local
 
 TAGS = {"cluster-id": ID, "owner": OWNER, "project": "p", "stack": "dev", "cluster": "mnist"}

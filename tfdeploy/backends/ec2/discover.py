@@ -15,14 +15,13 @@ from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
 from ..discovery import LabelledObject, group_by_cluster
 from ..docker.discover import provider
-from . import account_bucket, record_bucket
+from . import account_bucket, costs, record_bucket
 from .aws import account, api
 from .aws.api import ROLES_PATH, pages, tag_values
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
+from .costs import Amount
 from .machine import model, ssh
 from .machine.model import LIVE
-from .price import prices
-from .price.prices import Amount
 
 _GIB = 1 << 30
 
@@ -60,10 +59,10 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
             cost = Amount()
             if item["State"]["Name"] in ("pending", "running"):  # a stopped machine is not billed; its disks are
                 is_spot, public_ip = item.get("InstanceLifecycle") == "spot", "PublicIpAddress" in item
-                cost = prices.hourly_cost(item["InstanceType"], region, spot=is_spot, public_ip=public_ip)
+                cost = costs.hourly_cost(item["InstanceType"], region, spot=is_spot, public_ip=public_ip)
             yield TaggedResource("instance", tag_values(item["Tags"]), item["LaunchTime"].timestamp(), cost)
     for item in pages(ec2, "describe_volumes", "Volumes", Filters=tagged):
-        price = prices.storage_price(f"ebs {item['VolumeType']}", item["Size"], region)
+        price = costs.storage_price(f"ebs {item['VolumeType']}", item["Size"], region)
         cost = _amount(price, f"{item['VolumeType']} disk")
         yield TaggedResource("volume", tag_values(item["Tags"]), item["CreateTime"].timestamp(), cost)
     for item in pages(ec2, "describe_security_groups", "SecurityGroups", Filters=tagged):
@@ -78,7 +77,7 @@ def _file_systems(region: str) -> Iterator[TaggedResource]:
     for item in pages(account.client("efs", region), "describe_file_systems", "FileSystems"):
         if model.CLUSTER_ID in tag_values(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
-            cost = _amount(prices.storage_price("efs", gib, region), "efs")
+            cost = _amount(costs.storage_price("efs", gib, region), "efs")
             yield TaggedResource("file system", tag_values(item["Tags"]), item["CreationTime"].timestamp(), cost)
 
 
@@ -139,7 +138,7 @@ def grouped(region: str, resources: Sequence[TaggedResource]) -> list[Discovered
     for found in group_by_cluster("ec2", "", model.PREFIX, resources):
         cluster: ClusterRef = {**found.cluster, "home": ssh.home(region, cluster_folder(found.cluster))}
         own = (resource.cost for resource in resources if resource.labels[model.CLUSTER_ID] == cluster["id"])
-        clusters.append(found._replace(cluster=cluster, per_hour=prices.total(own).known))
+        clusters.append(found._replace(cluster=cluster, per_hour=costs.total(own).known))
     return clusters
 
 

@@ -31,13 +31,12 @@ from ..docker.swarm.swarm import Swarm
 from ..docker.volumes import bind
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, RecordUpdate, record_archive
-from . import record_bucket, validate
+from . import costs, record_bucket, validate
 from .aws import account, api
 from .machine import boot, machines, ssh, user_data
 from .machine import machine_replacement as move
-from .machine.machines import ec2_machine
+from .machine.model import ec2_machine
 from .machine.user_data import GPU, SHARED, disk_folder
-from .price import costs
 
 _GIB = 1 << 30
 _HOST_PORT = 20000

@@ -25,8 +25,8 @@ from .account_bucket import BucketFolder
 from .aws import account, api
 from .aws.errors import AwsRefusal, Kind, provider_error
 from .machine import model, ssh, user_data
-from .machine.machines import ec2_machine, role_path, shared_folder, tags
-from .machine.model import Ec2Machine, Subnet
+from .machine.machines import role_path, shared_folder, tags
+from .machine.model import Ec2Machine, Subnet, ec2_machine
 from .record_bucket import RecordBucket
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm

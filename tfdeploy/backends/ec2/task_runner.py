@@ -14,10 +14,9 @@ from ..docker.engine.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
 from ..move_checks import StoppedRun
 from ..record_copy import RecordCopy
-from . import record_bucket
+from . import costs, record_bucket
 from .aws import account
 from .machine import ssh
-from .price import costs
 
 CHECK_SECONDS = 60.0
 """An observation asks so often whether the bucket still has the record."""

@@ -17,8 +17,7 @@ from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from .aws import api
 from .machine import model, ssh
-from .machine.machines import ec2_machine
-from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
+from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory, ec2_machine
 from .machine.user_data import SHARED, disk_folder
 
 _QUOTAS = {

@@ -13,7 +13,7 @@ from tests.unit.cases import inventory
 from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.aws.errors import translated
-from tfdeploy.backends.ec2.machine import boot, machines, ssh
+from tfdeploy.backends.ec2.machine import boot, machines, model, ssh
 from tfdeploy.backends.ec2.machine.boot import INTERVAL, InstancePoll
 from tfdeploy.backends.ec2.machine.machines import _lines
 from tfdeploy.backends.ec2.machine.model import BootFailure, MachineState
@@ -91,7 +91,7 @@ def test_a_machine_whose_boot_failed_is_made_anew() -> None:
     made = after_failures(PS, WORKER)
     anew = "mnist-worker-m0: will be replaced (its boot failed (2 of 3))"
     assert told(made) == [f"{anew}; tasks that restart: worker-0"]
-    assert not machines.ec2_machine(made.machines[1]).can_stay
+    assert not model.ec2_machine(made.machines[1]).can_stay
     (line,) = told(after_failures(PS))
     assert line.startswith("mnist-worker-m0: will be created again (its boot failed (2 of 3)): m7i.large, ")
     assert told(after_failures(PS, replace(WORKER, instance_id="i-another"))) == []

@@ -101,7 +101,7 @@ def launch(plan: Plan) -> list[str]:
     """Instances with the tags of the plan's machines, which this computer can reach; their ids."""
     ids = []
     for machine in plan.machines:
-        planned = machines.ec2_machine(machine)
+        planned = model.ec2_machine(machine)
         own = {
             **machines.tags(CLUSTER),
             model.MACHINE: machine.name,
@@ -175,5 +175,5 @@ def test_a_machine_with_another_tag_is_the_clusters_by_its_id(tmp_path: Path, ca
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
     assert {*state.machines.statuses.values()} == {"connecting"}
     again, _ = preview(tmp_path, 2)
-    assert all(machines.ec2_machine(machine).can_stay for machine in again.machines)
+    assert all(model.ec2_machine(machine).can_stay for machine in again.machines)
     assert machines.manager(again.machines).name == machines.manager(plan.machines).name

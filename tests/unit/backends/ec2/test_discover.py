@@ -7,10 +7,9 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import account_bucket, discover, record_bucket
+from tfdeploy.backends.ec2 import account_bucket, costs, discover, record_bucket
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine import machines, model
-from tfdeploy.backends.ec2.price import prices
 
 REGION = "eu-west-1"
 CLUSTER = cluster_ref("ec2", f"ec2://{REGION}/mnist-{ID}", "tagged")
@@ -44,7 +43,7 @@ def test_what_carries_our_tags_is_told_by_cluster() -> None:
     (found,) = discover.discover_clusters()
     assert found.cluster == CLUSTER
     assert found.has == {"volume": 1, "group": 1, "role": 1, "record": 1}
-    month = prices.price_table().rows["ebs gp3"][REGION]
+    month = costs.price_table().rows["ebs gp3"][REGION]
     assert found.per_hour == pytest.approx(round(month * 10 / 720, 4))
     assert found.since > 0
     assert discover.discover_clusters(found.cluster["home"]) == [found]

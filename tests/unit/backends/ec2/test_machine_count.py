@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
-from tfdeploy.backends.ec2.machine import machine_count
-from tfdeploy.backends.ec2.machine.machine_count import choose_manager, machine_requests, pools
+from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.machine.machines import choose_manager, machine_requests, pools
 from tfdeploy.backends.ec2.machine.model import MachineSpec, MachineState
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
@@ -134,8 +134,8 @@ def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.M
         compared.append(machine)
         return fits(machine, demand)
 
-    fits = machine_count._fits
-    monkeypatch.setattr(machine_count, "_fits", counted)
+    fits = machines._fits
+    monkeypatch.setattr(machines, "_fits", counted)
     counts = []
     for workers in (90, 900):
         compared.clear()

@@ -12,7 +12,7 @@ from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
-from tfdeploy.backends.ec2.machine import machines, ssh
+from tfdeploy.backends.ec2.machine import machines, model, ssh
 from tfdeploy.backends.ec2.machine.boot import Member
 from tfdeploy.backends.ec2.machine.machine_provider import machine_status
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
@@ -79,7 +79,7 @@ def test_a_machine_is_what_its_type_says() -> None:
     assert (made.cpus, made.memory, made.gpus) == (48, GPUS.usable_memory, ("0", "1", "2", "3"))
     assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
     assert made.labels == {"pool": "worker", "instance_type": GPUS.name, "zone": "us-west-2a", "market": "spot"}
-    planned = machines.ec2_machine(made)
+    planned = model.ec2_machine(made)
     assert (planned.image_id, planned.instance_id, planned.request.spot) == ("ami-0d", "", True)
 
 
@@ -109,20 +109,20 @@ def test_a_machine_that_stands_has_its_addresses() -> None:
     stands = replace(PS, private_ip="172.31.0.9")
     made = machine("mnist-ps-m0", stands)
     assert (made.role, made.public_ip, made.address) == ("Master", "198.51.100.7", "172.31.0.9")
-    assert machines.ec2_machine(made).instance_id == "i-mnist-ps-m0"
+    assert model.ec2_machine(made).instance_id == "i-mnist-ps-m0"
 
 
 def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named() -> None:
     older = replace(PS, image_id="ami-01")
-    assert machines.ec2_machine(machine("mnist-ps-m0", older)).image_id == "ami-01"
-    assert machines.ec2_machine(machine("mnist-ps-m0", older, ec2={"ami": "ami-0f"})).image_id == "ami-0f"
-    assert machines.ec2_machine(machine("mnist-worker-m0", older)).image_id == "ami-0c"
+    assert model.ec2_machine(machine("mnist-ps-m0", older)).image_id == "ami-01"
+    assert model.ec2_machine(machine("mnist-ps-m0", older, ec2={"ami": "ami-0f"})).image_id == "ami-0f"
+    assert model.ec2_machine(machine("mnist-worker-m0", older)).image_id == "ami-0c"
 
 
 @pytest.mark.parametrize(("kind", "image"), [(GPUS, "ami-0d"), (GRAVITON, "ami-0e")])
 def test_a_machine_of_another_type_gets_the_image_of_that_type(kind: InstanceType, image: str) -> None:
     made = machine("mnist-ps-m0", PS, jobs={"ps": {"ec2": {"instance_type": kind.name}}})
-    assert machines.ec2_machine(made).image_id == image
+    assert model.ec2_machine(made).image_id == image
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_machine_whose_disks_are_asked_for_otherwise_is_made_anew() -> None:
 
 def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
     most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
-    planned = machines.ec2_machine(machine("mnist-worker-m0", jobs={"worker": {"ec2": {"ebs_volumes": most}}}))
+    planned = model.ec2_machine(machine("mnist-worker-m0", jobs={"worker": {"ec2": {"ebs_volumes": most}}}))
     assert len(" ".join(planned.disks)) <= 256
 
 
@@ -229,7 +229,7 @@ def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], take
 
 def test_jobs_on_one_machine_share_its_volume() -> None:
     made = plan(**PAIR, ec2={"machine_count": 1, "ebs_volumes": ["vol-0a1b2c3d:/data"]})
-    assert [machines.ec2_machine(one).disks for one in made.machines] == [("vol-0a1b2c3d",)]
+    assert [model.ec2_machine(one).disks for one in made.machines] == [("vol-0a1b2c3d",)]
 
 
 def test_containers_mount_the_disks_of_their_machines() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, plan, spec
 from tfdeploy.backends.ec2 import resources
-from tfdeploy.backends.ec2.machine.machines import ec2_machine
-from tfdeploy.backends.ec2.machine.model import MachineState
+from tfdeploy.backends.ec2.machine.model import MachineState, ec2_machine
 from tfdeploy.backends.ec2.resources import ResourceContext, _instance
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}

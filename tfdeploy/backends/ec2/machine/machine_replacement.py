@@ -9,7 +9,7 @@ from ....spec.cluster import ClusterSpec
 from ...base import Replacement
 from ...move_checks import failed_run, refuse_without_checkpoint, without_checkpoint
 from . import machines
-from .machines import ec2_machine
+from .model import ec2_machine
 from .user_data import SHARED, disk_folder
 
 _ARROW = " -> "

@@ -161,6 +161,13 @@ class Ec2Machine(Machine):
         return self.instance is not None and not self.changes
 
 
+def ec2_machine(machine: Machine) -> Ec2Machine:
+    """The machine of a plan as one of EC2; a TypeError for one that was planned for another backend."""
+    if not isinstance(machine, Ec2Machine):
+        raise TypeError(f"{machine.name} was not planned for EC2")
+    return machine
+
+
 @dataclass(frozen=True)
 class BootFailure:
     """The last failed boot of a machine that has not become ready since."""

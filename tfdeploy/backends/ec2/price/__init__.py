@@ -1,1 +1,0 @@
-"""Capacity, prices and costs."""
