@@ -19,7 +19,7 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.backends.base import Replacement
-from tfdeploy.backends.ec2.machine import machine_replacement as move
+from tfdeploy.backends.ec2 import planner
 from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.errors import SpecError
@@ -54,8 +54,8 @@ def asked() -> Asked:
         run.result = RunResult(result, cause or causes.get(result, ""), 2.0) if result else None
         inventory = replace(inventory, run=run)
         plan = make_plan(wanted, inventory)
-        replacement = move.replacement_of(wanted, plan, inventory)
-        return replacement, move.lines(plan, inventory, replacement)
+        replacement = planner.replacement_of(wanted, plan, inventory)
+        return replacement, planner.replacement_lines(plan, inventory, replacement)
 
     return replaced
 
