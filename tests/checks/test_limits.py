@@ -18,14 +18,14 @@ LIMITS = {
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
     "tfdeploy/backends/kubernetes": 2887,
-    "tfdeploy/backends/ec2": 6488,
+    "tfdeploy/backends/ec2": 6447,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 64962,
+    "tests": 64932,
     "bench": 3498,
     "docs": 4512,
     "design": 1900,
-    "tools": 12824,
+    "tools": 12823,
     "programs": 25894,
     "images": 408,
     ".ci": 11,
@@ -33,7 +33,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47640, 321
+PACKAGE_LINES, PACKAGE_MODULES = 47599, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -34,7 +34,7 @@ from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import SEARCH_FILE, Range
 from tfdeploy.agent.system import files as agent_files
-from tfdeploy.backends.ec2 import account_bucket, record_bucket
+from tfdeploy.backends.ec2 import record_bucket
 from tfdeploy.backends.ec2.record_bucket import Manifest
 from tfdeploy.backends.ec2.watchdog import record_upload
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, RecordUpload
@@ -52,7 +52,7 @@ def small_parts() -> Iterator[None]:
         for module in (replica, record_files, record_upload):
             patch.setattr(module, "PART", PART)
         patch.setattr(output, "PIECE_BYTES", PIECE)
-        patch.setattr(account_bucket, "read_object", Bucket.get)
+        patch.setattr(record_bucket, "read_object", Bucket.get)
         yield
 
 

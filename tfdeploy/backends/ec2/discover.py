@@ -15,7 +15,7 @@ from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
 from ..discovery import LabelledObject, group_by_cluster
 from ..docker.discover import provider
-from . import account_bucket, costs, record_bucket
+from . import costs, record_bucket
 from .aws import account, api
 from .aws.api import ROLES_PATH, pages, tag_values
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
@@ -96,8 +96,8 @@ def _roles(region: str) -> Iterator[TaggedResource]:
 
 def _records(region: str) -> Iterator[TaggedResource]:
     """The folders of clusters in tfdeploy's bucket; others are not tfdeploy's, and a destroyed cluster's is not part of a cluster."""
-    for folder in account_bucket.folders(region):
-        bucket = account_bucket.locate(region, folder)
+    for folder in record_bucket.folders(region):
+        bucket = record_bucket.locate(region, folder)
         tags = record_bucket.read_tags(bucket)
         if folder != f"{tags.get(f'{model.PREFIX}cluster', '')}-{tags.get(model.CLUSTER_ID, '')}":
             continue
@@ -105,7 +105,7 @@ def _records(region: str) -> Iterator[TaggedResource]:
         with suppress(BackendError):
             manifest = record_bucket.read_manifest(bucket)
         if manifest is None or not manifest.ended:
-            yield TaggedResource("record", tags, account_bucket.modified(bucket, record_bucket.TAGS))
+            yield TaggedResource("record", tags, record_bucket.modified(bucket, record_bucket.TAGS))
 
 
 def _amount(price: float | None, name: str) -> Amount:

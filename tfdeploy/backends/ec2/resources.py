@@ -21,13 +21,12 @@ from ..docker.labels import name_prefix
 from ..not_replaced import not_replaced
 from ..zipapp import watchdog
 from . import record_bucket
-from .account_bucket import BucketFolder
 from .aws import account, api
 from .aws.errors import AwsRefusal, Kind, provider_error
 from .machine import model, ssh, user_data
 from .machine.machines import role_path, shared_folder, tags
 from .machine.model import Ec2Machine, Subnet, ec2_machine
-from .record_bucket import RecordBucket
+from .record_bucket import BucketFolder, RecordBucket
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
 from .watchdog.main import DEFAULTS

@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import account_bucket, cleanup, resources
+from tfdeploy.backends.ec2 import cleanup, record_bucket, resources
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import boot
 from tfdeploy.backends.ec2.machine.boot import InstancePoll
@@ -65,20 +65,20 @@ def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
         Before("s3", "HeadBucket", 403, "403"),
         Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
     )
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    bucket = record_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(SpecError, match=r"calling the HeadBucket operation: .* Ask those who administer"):
-        account_bucket.create(bucket)
+        record_bucket.create(bucket)
     assert (denied.given, created.given) == (1, 0)
 
 
 def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
     Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
     changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
-    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    bucket = record_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(
         SpecError, match=f"s3://{bucket.name}: belongs to another AWS account, and tfdeploy stores .* 123456789012"
     ):
-        account_bucket.create(bucket)
+        record_bucket.create(bucket)
     assert changed.given == 0
 
 

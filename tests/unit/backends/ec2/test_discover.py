@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import account_bucket, costs, discover, record_bucket
+from tfdeploy.backends.ec2 import costs, discover, record_bucket
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine import machines, model
 
@@ -32,10 +32,10 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         path = machines.role_path(CLUSTER)
         iam.create_role(RoleName="tagged", Path=path, AssumeRolePolicyDocument="{}")
         stored = record_bucket.bucket_of(CLUSTER)
-        account_bucket.create(stored)
+        record_bucket.create(stored)
         # moto is reached without TLS, which the policy refuses.
         account.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
-        account_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
+        record_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
         yield
 
 

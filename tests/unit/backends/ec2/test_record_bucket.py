@@ -1,5 +1,6 @@
-"""The record in S3: what is asked of it (as moto answers), and the copy that comes home."""
+"""tfdeploy's bucket, the record in a cluster's folder in it (as moto answers), and the copy that comes home."""
 
+import fnmatch
 import hashlib
 import json
 import time
@@ -23,8 +24,10 @@ from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
 )
 from tfdeploy.agent.record.record import FORMAT, RecordFormatError
-from tfdeploy.backends.ec2 import account_bucket, record_bucket
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.ec2 import discover, record_bucket, resources
 from tfdeploy.backends.ec2.aws import account
+from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.backends.ec2.record_bucket import RecordBucketProvider
 from tfdeploy.backends.ec2.watchdog.record_upload import part_name
 from tfdeploy.backends.record_copy import RecordCopy
@@ -33,9 +36,11 @@ from tfdeploy.errors import BackendError
 CLUSTER = cluster_ref("ec2", f"ec2://eu-west-1/Mnist-2-{ID}", name="Mnist-2")
 FOLDER = f"Mnist-2-{ID}"
 MANIFEST = f"{FOLDER}/record/current.json"
+REGION, ACCOUNT = "eu-west-1", "123456789012"
+OTHER_ID = f"{ID[:-1]}e"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     with moto_account(tmp_path / "state", monkeypatch), conditions():
         yield boto3.client("s3", region_name="eu-west-1")
@@ -49,7 +54,7 @@ LOG = f"{RUN}/logs/worker-0/0.log"
 def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0) -> None:
     """What a machine puts there."""
     where = record_bucket.bucket_of(CLUSTER)
-    account_bucket.create(where)
+    record_bucket.create(where)
     files = {"record_id": life.encode(), **files}
     texts = ("record_id", STATE, f"{RUN}/artifacts.json")
     listed = {
@@ -86,7 +91,7 @@ def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
 def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
     """A manifest with a run in it, as a machine writes it."""
     where = record_bucket.bucket_of(CLUSTER)
-    account_bucket.create(where)
+    record_bucket.create(where)
     run = RunState(RunSpec(state, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
     texts = {"format": FORMAT, "current": state, f"runs/{state}/run_state.json": json.dumps(run.to_dict())}
     files = {path: [len(text), hashlib.sha256(text.encode()).hexdigest(), text] for path, text in texts.items()}
@@ -196,7 +201,7 @@ def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
     for _ in range(2):
         assert record_bucket.retire(CLUSTER, keep=False) == ""
     assert "Contents" not in s3.list_objects_v2(Bucket=where.name, Prefix=f"{FOLDER}/")
-    assert account_bucket.exists(where), "other clusters use it"
+    assert record_bucket.exists(where), "other clusters use it"
 
 
 def is_gone() -> bool:
@@ -207,13 +212,13 @@ def is_gone() -> bool:
 def test_what_was_deleted_of_the_record_is_missing(s3: Any) -> None:
     written(s3, 100.0, {STATE: EMPTY.encode(), LOG: b"one line"}, part=4)
     where = record_bucket.bucket_of(CLUSTER)
-    account_bucket.write_json(where, record_bucket.TAGS, {})
+    record_bucket.write_json(where, record_bucket.TAGS, {})
     assert record_bucket.missing(CLUSTER) == ""
     assert not is_gone()
     s3.delete_object(Bucket=where.name, Key=f"{FOLDER}/record/a1/{LOG}")
     assert record_bucket.missing(CLUSTER).startswith("1 of the files")
     assert is_gone()
-    account_bucket.delete_folder(where)
+    record_bucket.delete_folder(where)
     assert record_bucket.missing(CLUSTER) == f"{where.url}/record/current.json does not exist"
     s3.delete_bucket(Bucket=where.name)
     assert record_bucket.missing(CLUSTER) == f"{where.url}/record/current.json does not exist"
@@ -223,10 +228,134 @@ def test_what_was_deleted_of_the_record_is_missing(s3: Any) -> None:
 @pytest.mark.parametrize(("age", "words"), [(60.0, ""), (700.0, "does not exist")])
 def test_a_record_that_is_not_uploaded_yet_is_not_missing(s3: Any, age: float, words: str) -> None:
     where = record_bucket.bucket_of(CLUSTER)
-    account_bucket.create(where)
-    account_bucket.write_json(where, record_bucket.TAGS, {})
+    record_bucket.create(where)
+    record_bucket.write_json(where, record_bucket.TAGS, {})
     assert record_bucket.missing(CLUSTER) == ""
     record = RecordCopy(CLUSTER).record
     record.save(RunState(RunSpec("r", [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), time.time() - age))
     assert record_bucket.missing(CLUSTER).endswith(words)
     assert bool(record_bucket.missing(CLUSTER)) == bool(words)
+
+
+def cluster(cluster_id: str, name: str = "mnist") -> ClusterRef:
+    return cluster_ref("ec2", f"ec2://{REGION}/{name}-{cluster_id}", name=name, cluster_id=cluster_id)
+
+
+def stored(cluster_id: str, name: str = "mnist") -> record_bucket.BucketFolder:
+    """A cluster's folder with a record, as the resource and the machine create it."""
+    ref = cluster(cluster_id, name)
+    props = {"cluster": ref, "bucket": record_bucket.bucket_of(ref).name, "tags": tags(ref)}
+    record_bucket.RecordBucketProvider().create(props)
+    bucket = record_bucket.bucket_of(ref)
+    record_bucket.write_json(bucket, record_bucket.MANIFEST, {"record_id": "a1", "at": 1.0, "files": {}})
+    return bucket
+
+
+def keys(s3: Any) -> set[str]:
+    name = record_bucket.locate(REGION, "").name
+    return {item["Key"] for item in s3.list_objects_v2(Bucket=name).get("Contents", [])}
+
+
+def test_an_account_has_one_bucket_in_each_region_and_a_cluster_has_a_folder_in_it() -> None:
+    first, second = (record_bucket.locate(REGION, f"mnist-{one}") for one in (ID, OTHER_ID))
+    assert first.name == second.name == f"tfdeploy-{ACCOUNT}-{REGION}"
+    assert (first.url, second.url) == (f"s3://{first.name}/mnist-{ID}", f"s3://{first.name}/mnist-{OTHER_ID}")
+    assert record_bucket.locate("us-west-2", f"mnist-{ID}").name != first.name
+    longest = max(boto3.session.Session().get_available_regions("s3", "aws"), key=len)
+    assert len(record_bucket.locate(longest, "").name) <= 63
+
+
+@pytest.mark.parametrize("region", ["us-east-1", REGION])
+def test_it_is_private_tagged_and_created_once(region: str) -> None:
+    bucket, here = record_bucket.locate(region, f"mnist-{ID}"), boto3.client("s3", region_name=region)
+    assert not record_bucket.exists(bucket)
+    for _ in range(2):
+        record_bucket.create(bucket)
+    assert record_bucket.exists(bucket)
+    assert all(here.get_public_access_block(Bucket=bucket.name)["PublicAccessBlockConfiguration"].values())
+    assert "aws:SecureTransport" in here.get_bucket_policy(Bucket=bucket.name)["Policy"]
+    assert here.get_bucket_tagging(Bucket=bucket.name)["TagSet"] == [{"Key": "tfdeploy:purpose", "Value": "records"}]
+
+
+def test_what_the_account_has_set_stays_and_what_is_missing_is_set_again(s3: Any) -> None:
+    bucket = record_bucket.locate(REGION, f"mnist-{ID}")
+    record_bucket.create(bucket)
+    own = {"Key": "team", "Value": "vision"}
+    s3.put_bucket_tagging(Bucket=bucket.name, Tagging={"TagSet": [own]})
+    denied = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:DeleteBucket",
+        "Resource": f"arn:aws:s3:::{bucket.name}",
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    s3.put_bucket_policy(Bucket=bucket.name, Policy=policy)
+    s3.delete_public_access_block(Bucket=bucket.name)
+    record_bucket.create(bucket)
+    found = s3.get_bucket_tagging(Bucket=bucket.name)["TagSet"]
+    assert sorted(tag["Key"] for tag in found) == ["team", "tfdeploy:purpose"]
+    assert s3.get_bucket_policy(Bucket=bucket.name)["Policy"] == policy
+    assert all(s3.get_public_access_block(Bucket=bucket.name)["PublicAccessBlockConfiguration"].values())
+
+
+def test_removing_one_clusters_record_leaves_all_others(s3: Any) -> None:
+    stored(ID)
+    others = stored(OTHER_ID), stored(ID, "mnist-2"), stored(f"{ID}e")
+    mine = {key for key in keys(s3) if key.startswith(f"mnist-{ID}/")}
+    before = keys(s3) - mine
+    assert len(mine) == 2
+    assert record_bucket.retire(cluster(ID), keep=False) == ""
+    assert keys(s3) == before
+    assert all(record_bucket.read_manifest(other) for other in others)
+    assert record_bucket.retire(cluster(OTHER_ID), keep=True) == f"the record is retained: {others[0].url}"
+    assert keys(s3) == before
+    record_bucket.retire(cluster(""), keep=False)
+    assert keys(s3) == before, "a cluster without an id has nothing"
+
+
+def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
+    mine, other = (record_bucket.bucket_of(cluster(one)) for one in (ID, OTHER_ID))
+    (statement,) = json.loads(resources.put_record(mine))["Statement"]
+    assert statement["Action"] == "s3:PutObject"
+    assert statement["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
+
+    def allowed(bucket: record_bucket.BucketFolder, path: str) -> bool:
+        key = f"arn:aws:s3:::{bucket.name}/{bucket.folder}/{path}"
+        return fnmatch.fnmatchcase(key, statement["Resource"])
+
+    assert allowed(mine, "record/current.json")
+    assert not allowed(mine, "cluster.json"), "what decides whose the folder is"
+    assert not allowed(other, "record/current.json")
+    assert not allowed(record_bucket.bucket_of(cluster(f"{ID}e")), "record/current.json")
+
+
+def records() -> dict[str, discover.TaggedResource]:
+    found = [one for one in discover.tagged_resources(REGION) if one.kind == "record"]
+    return {one.labels["tfdeploy:cluster-id"]: one for one in found}
+
+
+def test_each_folder_is_found_as_that_of_its_cluster(s3: Any) -> None:
+    assert records() == {}
+    stored(ID)
+    record_bucket.mark_ended(stored(OTHER_ID), "a1")
+    name = record_bucket.bucket_of(cluster(ID)).name
+    s3.put_object(Bucket=name, Key="somebody-else/notes", Body=b"")
+    s3.put_object(Bucket=name, Key=f"copy-{ID}/cluster.json", Body=json.dumps(tags(cluster(ID))).encode())
+    found = records()
+    assert found.keys() == {ID}, "the record of a destroyed cluster is not part of a cluster"
+    assert found[ID].labels == tags(cluster(ID))
+    assert found[ID].created > 0
+
+
+def test_a_renamed_stack_changes_the_tags_in_the_folder() -> None:
+    bucket = stored(ID)
+    ref = cluster(ID)
+    old = {"cluster": ref, "bucket": bucket.name, "tags": tags(ref)}
+    renamed: ClusterRef = {**ref, "stack": "prod"}
+    new = {"cluster": renamed, "bucket": bucket.name, "tags": tags(renamed)}
+    provider = record_bucket.RecordBucketProvider()
+    diff = provider.diff(bucket.name, old, new)
+    assert (diff.changes, diff.replaces) == (True, [])
+    provider.update(bucket.name, old, new)
+    assert record_bucket.read_tags(bucket)["tfdeploy:stack"] == "prod"
+    assert record_bucket.read_manifest(bucket) is not None
