@@ -131,3 +131,11 @@ def test_output_that_differs_is_stored_apart_and_a_stranger_adds_nothing(copy: R
         "worker-0-left1": ["a third", "step 2"],
     }
     assert record.hostnames(current(record)) == LOGS
+
+
+def test_what_was_never_copied_is_not_restored(
+    served: Served, copy: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
+    assert served.controller.record.runs() == []

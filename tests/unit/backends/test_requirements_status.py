@@ -1,10 +1,14 @@
 """Packages that are being installed: a note that other processes read, and that nothing is left of."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.clusters import cluster_ref
+from tfdeploy.backends import requirements_status
 from tfdeploy.backends.requirements_status import installing, noted
 
 CLUSTER = cluster_ref(name="mnist")
@@ -33,3 +37,13 @@ def test_what_is_installed_and_for_how_long(
         assert installing(CLUSTER, 1000.0 + seconds) == text
         assert installing(cluster_ref(name="other"), 1000.0) == ""
     assert installing(CLUSTER, 1000.0) == ""
+
+
+def test_the_note_of_a_process_that_was_killed_does_not_count() -> None:
+    code = (
+        "import os, signal; from tests.unit.backends.test_requirements_status import CLUSTER, noted\n"
+        "with noted(CLUSTER, ['a']): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False)
+    assert list(requirements_status._folder().iterdir())
+    assert installing(CLUSTER, 0.0) == ""

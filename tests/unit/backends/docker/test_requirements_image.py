@@ -15,7 +15,7 @@ from requests import Response
 
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.requirements_image import build_image
+from tfdeploy.backends.docker.requirements_image import build_image, has_image
 from tfdeploy.errors import BackendError, CommandError
 
 BUILD = Build("mnist:0123", "", "FROM base\n", "mnist: installing the requirements x")
@@ -112,3 +112,8 @@ def test_the_engine_gets_the_login_of_the_base_images_registry_alone(
     encoded = client.requests[0]["headers"].get("X-Registry-Config")
     data = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else {}
     assert {name: login["username"] for name, login in data.items()} == sent
+
+
+def test_an_image_that_the_engine_has_no_longer_is_missing() -> None:
+    assert has_image(engine(), BUILD.name)
+    assert not has_image(engine(), "other:0")

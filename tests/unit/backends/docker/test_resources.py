@@ -53,3 +53,7 @@ def test_the_folder_that_docker_config_names_comes_first(home: Path, monkeypatch
 def test_a_registry_without_a_login_gets_none(home: Path) -> None:
     logged_in(home / ".docker", "another.example.org")
     assert only(HOST) == {"address": f"https://{HOST}", "auth_disabled": True}
+
+
+def test_a_registry_on_this_machine_is_reached_by_plain_http() -> None:
+    assert only("127.0.0.1:5000") == {"address": "http://127.0.0.1:5000", "auth_disabled": True}

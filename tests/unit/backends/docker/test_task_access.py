@@ -33,3 +33,10 @@ def test_a_machine_out_of_reach_and_a_container_that_has_ended_leave_their_tasks
         return Measuring()
 
     assert list(measure({"worker-0": "a", "worker-1": "b"}, engine_of)) == ["worker-0"]
+
+
+def test_a_container_that_has_just_begun_or_ended_divides_by_nothing() -> None:
+    begun = usage_of({**STATS, "precpu_stats": {"cpu_usage": {"total_usage": 0}}, "cpu_stats": STATS["precpu_stats"]})
+    assert begun is not None
+    assert begun.cpus >= 0
+    assert usage_of({**STATS, "memory_stats": {}}) is None

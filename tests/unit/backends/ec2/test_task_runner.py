@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2 import fleets
-from tests.unit.backends.ec2.fleets import CLUSTER
+from tests.unit.backends.ec2.fleets import CLUSTER, instance
 from tfdeploy.agent.model.run_state import LauncherReport, RunState
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.backends.base import ObservedMachines, ObservedState
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.ec2 import record_bucket, task_runner
-from tfdeploy.backends.ec2.aws import account
+from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.backend import BACKEND
 
 NOW = 1_000_000_000.0
@@ -82,3 +82,17 @@ def test_only_a_machine_that_had_a_task_is_gone(observed: Callable[..., Observed
     assert (found.machines.status("mnist-m0"), found.machines.status("mnist-m1")) == ("gone", "not created")
     assert found.cost is not None
     assert found.cost["per_hour"] == 0.0
+
+
+@pytest.mark.parametrize("is_preview", [True, False])
+def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_preview: bool) -> None:
+    asked: list[Any] = []
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
+    monkeypatch.setattr(record_bucket, "download", asked.append)
+    state = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
+    assert state.machines.statuses == {"mnist-ps-m0": "stopped"}
+    monkeypatch.setattr(api, "instances", lambda *_: [])
+    BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
+    assert (tmp_path / "state").exists() != is_preview
+    assert asked == ([] if is_preview else [CLUSTER])
