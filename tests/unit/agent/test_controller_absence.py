@@ -21,6 +21,7 @@ from tfdeploy.agent.launch.program import Program
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import (
     LAUNCHER_LOST,
+    LAUNCHER_REGISTERED,
     RUN_ENDED,
     TASK_RESTARTING,
     TASK_STARTED,
@@ -97,6 +98,36 @@ def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() 
     job.settle()
     assert job.running() == "ps-0/3, worker-0/3"
     assert cut_off.address_book[0].address == "127.0.0.1:29999"
+
+
+def test_a_launcher_that_was_killed_meanwhile_leaves_what_it_began() -> None:
+    job = world(workers=1, restart=ANY)
+    assert job.fail_alone("worker-0")
+    before = job.launchers["worker-0"]
+    job.launchers["worker-0"] = Launcher("worker-0", before.port, job.now)
+    job.launchers["worker-0"].inherit(before)
+    job.return_after(60)
+    job.settle()
+    assert job.running() == "worker-0/3"
+    assert [event.kind for event in job.events] == [
+        TASK_RESTARTING,
+        TASK_STARTED,
+        LAUNCHER_LOST,
+        LAUNCHER_REGISTERED,
+        TASK_STARTED,
+    ]
+    assert [event.attempt for event in job.events] == [2, 2, 2, 0, 3]
+
+
+def test_a_launcher_that_was_cut_off_during_the_end_of_the_run_is_stopped() -> None:
+    job = world(workers=2, restart=ANY)
+    assert job.fail_alone("worker-1")
+    cut_off = job.launchers.pop("worker-1")
+    job.stop()
+    job.launchers["worker-1"] = cut_off
+    job.settle()
+    assert job.launchers == {}
+    assert job.states() == "worker-0 stopped (by request), worker-1 stopped (by request)"
 
 
 @pytest.mark.parametrize("first", ["worker-0", "worker-1"])

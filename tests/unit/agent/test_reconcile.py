@@ -225,6 +225,15 @@ def test_servers_have_no_time_after_the_success_of_their_client() -> None:
     assert job.states() == "chief-0 succeeded, ps-0 stopped (run finished), worker-0 stopped (run finished)"
 
 
+def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
+    job = world(ps=1, workers=2, worker_timeout="20s")
+    job.exit("worker-0")
+    job.now -= 1_000
+    reconcile.recover_clock(job.job, job.now, job.now)
+    job.wait(20)
+    assert job.done()
+
+
 def test_a_restart_waits_for_its_time_and_then_runs() -> None:
     job = world(workers=1, restart=ANY)
     job.exit("worker-0", 3)

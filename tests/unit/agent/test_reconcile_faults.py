@@ -42,6 +42,15 @@ def test_a_clock_that_is_set_changes_no_deadline(seconds: float) -> None:
     assert job.verdict() == "failed: worker-1 did not start within 60 s"
 
 
+def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -> None:
+    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
+    job.exit("worker-0", 1)
+    job.now -= HOUR
+    reconcile.recover_clock(job.job, job.now, job.now)
+    job.wait(6)
+    assert job.running() == "worker-0/2"
+
+
 def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_the_run() -> None:
     job = world(workers=1)
     waits = []

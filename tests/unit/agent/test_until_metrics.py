@@ -119,6 +119,23 @@ def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_cont
     assert job.verdict().startswith("succeeded: accuracy")
 
 
+def test_a_clock_that_was_set_back_while_no_controller_ran_does_not_stand_for_the_report() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.now += 1
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.restart_controller()
+    job.now -= 500
+    reconcile.recover_clock(job.job, job.now, job.now + 500)
+    job.note(reconcile.advance(job.job, job.now))
+    assert job.verdict() == "none", "the log is searched again"
+    job.now += 1
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.note(reconcile.advance(job.job, job.now))
+    assert job.verdict() == "none", "worker-0 has not reported since then"
+    job.settle()
+    assert job.verdict().startswith("succeeded")
+
+
 def test_a_changed_condition_of_a_run_counts_at_once() -> None:
     job = world({"accuracy": ">= 0.99"})
     job.measure(accuracy=GOOD)
