@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6447,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 65050,
+    "tests": 65146,
     "bench": 3498,
     "docs": 4512,
     "design": 1900,
@@ -29,6 +29,7 @@ LIMITS = {
     "programs": 25894,
     "images": 408,
     ".ci": 11,
+    ".github": 111,
     "package": 1218,
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
