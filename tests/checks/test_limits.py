@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6447,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 65146,
+    "tests": 65156,
     "bench": 3498,
     "docs": 4512,
     "design": 1900,

@@ -107,6 +107,16 @@ def test_the_end_of_the_program_wins_over_a_value_that_it_has_just_logged(code: 
     assert job.job.result.cause == cause
 
 
+def test_a_program_that_was_restarted_after_it_had_logged_the_metric_goes_on() -> None:
+    job = world({"accuracy": ">= 0.95"}, restart={"maximum": 1, "backoff": "0", "on": ["any"]})
+    job.now += 1
+    until_metrics.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.exit("worker-0", 1)
+    job.wait(1)
+    assert job.verdict() == "none"
+    assert "worker-0/2" in job.running()
+
+
 def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_controller() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
