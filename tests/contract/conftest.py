@@ -62,7 +62,7 @@ def neighbour(project: Project) -> Iterator[None]:
 
 @pytest.fixture(
     scope="module",
-    params=["local", "docker", "toy", "kubernetes", pytest.param("ec2", marks=pytest.mark.full)],
+    params=["local", "docker", "toy", *(pytest.param(name, marks=pytest.mark.full) for name in ("kubernetes", "ec2"))],
 )
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""

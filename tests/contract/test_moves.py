@@ -24,7 +24,7 @@ from tests.kubernetes.rights import least_rights
 from tfdeploy.agent.model import events
 
 
-@pytest.fixture(params=["toy", "docker", "kubernetes"])
+@pytest.fixture(params=["toy", "docker", pytest.param("kubernetes", marks=pytest.mark.full)])
 def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

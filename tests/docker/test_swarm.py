@@ -24,6 +24,8 @@ SPREAD = (
 )
 TALKS = """\
 import os, pathlib, socket, time
+
+pytestmark = pytest.mark.full
 train = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], os.environ["TFDEPLOY_HOSTNAME"])
 print("tcp_retries2", pathlib.Path("/proc/sys/net/ipv4/tcp_retries2").read_text().strip())
 print("began again" if train.exists() else "began", flush=True)
@@ -177,7 +179,6 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
         assert docker(machine.engine, "volume", "ls", "--quiet") == "", machine.hostname
 
 
-@pytest.mark.full
 def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_stays_finished(
     engine: str, python_image: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

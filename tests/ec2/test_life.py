@@ -43,6 +43,8 @@ and profiles; and what only the real provider asks."""
 
 MARKS = """\
 import os, pathlib, signal, sys
+
+pytestmark = pytest.mark.full
 signal.signal(signal.SIGTERM, lambda *_: (print("stopped in order", flush=True), sys.exit(0)))
 for name in ("scratch", "data"):
     marks = pathlib.Path("/", name, "marks")

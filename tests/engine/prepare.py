@@ -28,13 +28,13 @@ def _kubernetes(_: str) -> str:
 
 
 IMAGES: dict[str, Callable[[str], str]] = {
-    "Kubernetes": _kubernetes,
     "Python": images.python_image,
     "Python for a plain user": images.user_image,
-    "a nested machine": images.machine_image,
-    "a machine of EC2 in a box": box.image,
 }
 IMAGES_OF_ALL: dict[str, Callable[[str], str]] = {
+    "Kubernetes": _kubernetes,
+    "a nested machine": images.machine_image,
+    "a machine of EC2 in a box": box.image,
     "TensorFlow": images.tensorflow_image,
     "images/cpu": partial(published.image, kind="cpu"),
     "images/hdfs": partial(published.image, kind="hdfs"),

@@ -1,7 +1,11 @@
 """`tfdeploy cp` from a pod, in whose image there need be no `tar`."""
 
+import pytest
+
 from tests.kubernetes.project import KubernetesProject
 from tests.verbs import Verbs
+
+pytestmark = pytest.mark.full
 
 SCRIPT = "import time\nprint('waits', flush=True)\ntime.sleep(3600)\n"
 MAKES = "mkdir out; head -c 3000000 /dev/urandom > out/big; ln -s /etc/passwd out/far; cat out/big"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.kube.cluster import Cluster
 from tests.kubernetes.project import KubernetesProject
 from tests.kubernetes.test_failures import STEPS, trains_on
@@ -9,6 +11,8 @@ from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.kubernetes.api import MERGE
 from tfdeploy.backends.kubernetes.labels import TRAIN, controller_pod, object_name, prefix
+
+pytestmark = pytest.mark.full
 
 JOB = (
     'command=["python", "train.py"], code="code", chief=True, workers=1, wait="0", secrets={"KEY": "a-value"}, '

@@ -13,6 +13,8 @@ from tfdeploy.errors import BackendError
 
 STEPS = """\
 import os, pathlib, time
+
+pytestmark = pytest.mark.full
 folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
 counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))

@@ -16,6 +16,8 @@ from tfdeploy.backends.kubernetes.permissions import NEEDED, missing
 from tfdeploy.backends.kubernetes.planner import place_of
 from tfdeploy.errors import SpecError
 
+pytestmark = pytest.mark.full
+
 NAMESPACE, USER = "permissions", "nobody"
 
 

@@ -17,6 +17,8 @@ ARGUMENTS = (
 )
 SCRIPT = """\
 import os, pathlib
+
+pytestmark = pytest.mark.full
 pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], "model").write_text("trained")
 print("user", os.getuid(), os.getgid(), flush=True)
 """

@@ -3,11 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
 from tests.kube.cluster import Cluster
 from tests.kubernetes.project import KubernetesProject
 from tests.kubernetes.rights import documented
 from tests.kubernetes.test_failures import STEPS, trains_on
 from tests.verbs import Verbs
+
+pytestmark = pytest.mark.full
 
 JOB = (
     'command=["python", "train.py"], code="code", workers={workers}, wait="0", secrets={{"KEY": "{secret}"}}, '

@@ -28,6 +28,8 @@ import os, sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "utils"))
 import greetings, mnist
 
+pytestmark = pytest.mark.full
+
 def main(server, log_dir, context):
     greetings.greet(context)
     about = server.server_def
@@ -138,7 +140,6 @@ def test_a_job_that_cannot_be_had_fails_at_once_and_says_why(programs: Make, ser
     program.destroy()
 
 
-@pytest.mark.full
 def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     program = programs("dcos_mnist")
     program.configure(wait="0")

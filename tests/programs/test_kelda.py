@@ -32,6 +32,8 @@ REQUIREMENT = "einops==0.8.1"
 
 GATED_INSTALL = """\
 import os, sys, time
+
+pytestmark = pytest.mark.full
 while sys.orig_argv[1:3] == ["-m", "venv"] and not os.path.exists({gate!r}):
     time.sleep(0.1)
 """
@@ -196,7 +198,6 @@ def test_an_edit_of_the_script_changes_only_the_run(programs: Callable[[str], Pr
     program.destroy()
 
 
-@pytest.mark.full
 def test_machines_and_tasks_of_one_program_and_a_stop_that_asks(on_ec2: OnEc2) -> None:
     said = on_ec2.up().output
     for name in NAMES:

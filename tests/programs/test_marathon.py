@@ -16,6 +16,8 @@ from tests.waiting import until
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.record.record import Record
 
+pytestmark = pytest.mark.full
+
 SHARDS = ("data-00000-of-00002", "data-00001-of-00002")
 STEPS = 300
 

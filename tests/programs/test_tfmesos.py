@@ -19,6 +19,8 @@ CLIENT = """\
 import sys, time
 import ingraph
 
+pytestmark = pytest.mark.full
+
 def client(targets):
     print(*sorted(targets), flush=True)
     {does}
@@ -70,7 +72,6 @@ def assert_taken_away(program: Program, clusters: int) -> None:
     assert list(program.program.glob("Pulumi.*-*.yaml")) == []
 
 
-@pytest.mark.full
 def test_clients_by_hand_add_and_train_on_servers_that_stand(program: Program) -> None:
     program.set("client", "none")
     program.up()
@@ -99,7 +100,6 @@ def test_a_client_alone_brings_its_cluster_and_takes_it_away(program: Program) -
     assert_taken_away(program, 1)
 
 
-@pytest.mark.full
 def test_a_client_that_fails_and_one_that_is_stopped_leave_nothing(program: Program) -> None:
     for name, does in (("fails", "sys.exit(7)"), ("waits", "time.sleep(600)")):
         (program.program / f"{name}.py").write_text(CLIENT.format(does=does))
@@ -113,7 +113,7 @@ def test_a_client_that_fails_and_one_that_is_stopped_leave_nothing(program: Prog
     assert_taken_away(program, 2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_cluster_is_made_leaves_nothing(program: Program, number: signal.Signals) -> None:
     process = start(program, "plus.py", "-s", "1", "-w", "1")
     clusters = program.folder / "state/tfdeploy/clusters"

@@ -12,6 +12,8 @@ from tests.integration.conftest import ROOT
 from tools.provision.languages import NODEJS_SDK
 from tools.reference import SCHEMA
 
+pytestmark = pytest.mark.full
+
 
 def test_both_languages_train_the_same() -> None:
     texts = [
@@ -58,12 +60,10 @@ def checked(folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.full
 def test_mnist_in_typescript_fits_the_sdk(typescript: Path) -> None:
     assert checked(typescript) == ""
 
 
-@pytest.mark.full
 def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     program = typescript / "index.ts"
     text = wrong = program.read_text()
@@ -79,7 +79,6 @@ def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     assert "Property 'scores' does not exist on type 'TensorFlowCluster'" in complaints
 
 
-@pytest.mark.full
 def test_the_sdk_is_of_the_schema_in_the_repository(typescript: Path) -> None:
     about = json.loads((typescript / "sdks" / "tfdeploy" / "package.json").read_text())
     assert about["pulumi"]["name"] == "tfdeploy"
