@@ -50,11 +50,6 @@ def test_a_shown_default_changes_nothing_when_it_is_set(row: Any) -> None:
         assert spec(**{**base, **arguments}) == unset
 
 
-def test_no_text_repeats_a_default() -> None:
-    for row in _rows():
-        assert not re.search(r"\(the default\)|\(by default\)|; .{1,8} by default", row.text), row.name
-
-
 def test_reference_and_schema_show_the_same_defaults() -> None:
     page, schema = " ".join(reference().split()), json.loads(Package().schema or "")
     (resource,) = schema["resources"].values()

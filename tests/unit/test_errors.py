@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from tfdeploy import errors
-from tfdeploy.errors import CommandError, SpecError, TfdeployError
+from tfdeploy.errors import CommandError, TfdeployError
 
 CLASSES = [item for _, item in inspect.getmembers(errors, inspect.isclass) if item.__module__ == errors.__name__]
 LEAVES = [item for item in CLASSES if item is not TfdeployError]
@@ -15,10 +15,6 @@ LEAVES = [item for item in CLASSES if item is not TfdeployError]
 def test_each_error_has_our_root_and_is_a_python_error_too(error: type[Exception]) -> None:
     assert issubclass(error, TfdeployError)
     assert issubclass(error, (ValueError, RuntimeError, LookupError))
-
-
-def test_a_refusal_says_where_what_is_wrong_and_what_would_do() -> None:
-    assert str(SpecError("mnist: workers", "is -1", "Give more.")) == "mnist: workers: is -1. Give more."
 
 
 def test_a_failed_command_carries_its_exit_code_and_its_last_lines() -> None:

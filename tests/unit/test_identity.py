@@ -41,12 +41,6 @@ def cleanup(home: str = "unix:///d.sock") -> tuple[str, str, dict[str, Any]]:
     )
 
 
-def test_the_state_of_the_stack_has_the_cluster() -> None:
-    assert identity.find_stored({}, "mnist", TYPE) is None
-    assert identity.find_stored(state(stash()), "mnist", TYPE) == StoredCluster(MINE)
-    assert identity.find_stored(state(stash(), cleanup()), "mnist", TYPE) == StoredCluster(MINE, (DOCKER,))
-
-
 def test_a_component_in_a_component_and_others_of_the_stack_do_not_matter() -> None:
     nested = state(stash(kind=f"my:index:Training${STASH}"), stash("other"), stash("mnist", "pulumi:index:Stash"))
     assert identity.find_stored(nested, "mnist", TYPE) == StoredCluster(MINE)
@@ -99,7 +93,6 @@ def test_a_cluster_is_adopted_once_although_the_argument_remains() -> None:
         ("docker", "unix:///d.sock", "m2", ("s1", "s1"), True),  # another manager of the same Swarm
         ("docker", "unix:///d.sock", "m1", ("s1", "s2"), False),  # the engine has left its Swarm and created another
         ("docker", "unix:///d.sock", "m1", ("", "s1"), False),  # a state of an earlier version
-        ("docker", "unix:///d.sock", "m2", ("", "s1"), True),
         ("docker", "unix:///d.sock", "m2", ("s1", "s2"), True),
     ],
 )

@@ -105,8 +105,6 @@ LOADED = [
         ),
         73,
     ),
-    ("import tfdeploy.backends.kubernetes.backend", ("pulumi", "tfdeploy.plan", "tfdeploy.spec.jobs"), 91),
-    ("import tfdeploy.cli.commands.runs", (*SLOW, "zipfile"), 70),
     (COMPLETION, (*SLOW, "subprocess", "tfdeploy.registry"), 9),
 ]
 """A program, what it does not load, and how many of our modules at most."""
@@ -115,7 +113,7 @@ LOADED = [
 @pytest.mark.parametrize(
     ("program", "without", "most"),
     LOADED,
-    ids=["help", "without options", "a command", "status, logs and ls", "kubernetes", "runs", "completion"],
+    ids=["help", "without options", "a command", "status, logs and ls", "completion"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
     modules = loaded(program)

@@ -114,8 +114,3 @@ def test_a_cluster_that_stays_has_no_sentence_and_keeps_its_names() -> None:
     assert (move.prefix, move.origins, move.token, move.clusters) == ("mnist-docker", (), "", [])
     assert moves.described(move, SPEC, plan(workers=1), inventory(SPEC)) == move
     assert moves.move_of(SPEC, None, list).prefix == "mnist"
-
-
-def test_the_token_of_the_cluster_stays() -> None:
-    move = moves.move_of(SPEC, StoredCluster(Identity(ID, OWNER), (LOCAL, DOCKER)), lambda: ["mnist"])
-    assert (move.prefix, move.token, move.clusters) == ("mnist-docker", "token", [LOCAL.cluster])

@@ -65,10 +65,3 @@ def test_the_schema_marks_groups_as_plain_and_nothing_else() -> None:
     (resource,) = json.loads(PACKAGE.schema or "")["resources"].values()
     groups = {"jobs", "services", "dataService", "restart", "elastic", "container", "docker", "ec2", "kubernetes"}
     assert {name for name, definition in resource["inputProperties"].items() if definition.get("plain")} == groups
-
-
-def test_the_schema_has_types_for_outputs_and_enums() -> None:
-    schema = json.loads(PACKAGE.schema or "")
-    types = {name.rpartition(":")[2]: definition for name, definition in schema["types"].items()}
-    assert "exitCode" in types["TaskRow"]["properties"]
-    assert [item["value"] for item in types["Backend"]["enum"]] == ["local", "docker", "ec2", "kubernetes"]

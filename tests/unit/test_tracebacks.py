@@ -71,13 +71,6 @@ def test_a_program_that_pulumi_interrupts_prints_no_traceback(program: str, erro
     assert ("Traceback" not in done.stderr) == silent
 
 
-@pytest.mark.parametrize(("error", "output"), [("KeyboardInterrupt", ""), ("KeyError", "reported KeyError\n")])
-def test_the_hook_of_a_program_gets_the_other_errors(error: str, output: str) -> None:
-    hook = "import sys; sys.excepthook = lambda kind, *_: print('reported', kind.__name__); "
-    done = run(hook + INTERRUPTED.format(error=error), "pulumi-language-python-exec")
-    assert (done.stdout, done.stderr) == (output, "")
-
-
 def test_an_error_of_a_file_is_a_sentence() -> None:
     assert file_error(OSError(errno.EACCES, "Permission denied", "/state/x")) == "/state/x: Permission denied."
     assert file_error(OSError(errno.ENOSPC, "No space left on device")).startswith(

@@ -12,19 +12,11 @@ from tfdeploy.units import counted, quantity, seconds, size, text_of_number, tex
     [
         ("0", 0),
         ("90", 90),
-        ("1.5", 1.5),
         ("90s", 90),
         ("10m", 600),
         ("1h30m", 5400),
-        ("2h", 7200),
-        ("1h1m1s", 3661),
-        ("0.5h", 1800),
-        (" 10m ", 600),
-        ("1d", 86_400),
         ("1d12h", 129_600),
-        ("10min", 600),
         ("1 h 30 min", 5400),
-        ("1H30M", 5400),
     ],
 )
 def test_a_duration_is_read(text: str, expected: float) -> None:
@@ -41,14 +33,10 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     ("text", "expected"),
     [
         ("0", 0),
-        ("1024", 1024),
         ("512MiB", 512 * 1024**2),
         ("2GiB", 2 * 1024**3),
-        ("2G", 2 * 1024**3),
         ("2GB", 2 * 1024**3),
-        ("2gb", 2 * 1024**3),
         ("1.5G", 3 * 1024**3 // 2),
-        ("1 TiB", 1024**4),
         ("3b", 3),
     ],
 )
@@ -72,9 +60,7 @@ def test_a_size_beyond_all_numbers_is_refused() -> None:
     [
         (0, "0 B"),
         (1023, "1023 B"),
-        (1024, "1 KiB"),
         (1536, "1.5 KiB"),
-        (3 * 1024**3, "3 GiB"),
         (2 * 1024**4, "2 TiB"),
         (5000 * 1024**4, "5000 TiB"),
     ],
@@ -87,11 +73,8 @@ def test_a_size_is_shown(number: int, text: str) -> None:
     ("number", "text"),
     [
         (0, "0"),
-        (7.0, "7"),
         (0.25, "0.25"),
-        (1_000_000, "1000000"),
         (2.5e6, "2500000"),
-        (123456789.0, "123456789"),
         (1e300, "1e+300"),
     ],
 )
@@ -130,10 +113,7 @@ def test_a_wrapped_line_keeps_its_indent_and_a_narrow_or_unknown_terminal_has_no
         ("500m", 0.5),
         ("4Gi", 4 << 30),
         ("1.5G", 1.5e9),
-        ("1e3", 1000),
         ("12E", 12e18),
-        (".5", 0.5),
-        ("3Ki", 3072),
     ],
 )
 def test_a_quantity_of_kubernetes_is_read(text: str, number: float) -> None:

@@ -67,18 +67,6 @@ def test_another_content_has_another_name(code: Path, change: str) -> None:
     assert collect("mnist", code).name != before
 
 
-def test_the_archive_holds_the_files_with_their_executable_bits(code: Path) -> None:
-    lay(code, {"tools/run.sh": "#!/bin/sh", "data/x.bin": "\0\1"})
-    (code / "tools/run.sh").chmod(0o755)
-    with zipfile.ZipFile(BytesIO(archive(collect("mnist", code)))) as held:
-        rows = [(item.filename, oct(item.external_attr >> 16), held.read(item)) for item in held.infolist()]
-    assert rows == [
-        ("data/x.bin", "0o644", b"\0\1"),
-        ("tools/run.sh", "0o755", b"#!/bin/sh"),
-        ("train.py", "0o644", b"print(1)"),
-    ]
-
-
 def test_the_archive_has_what_was_hashed_although_the_files_change(code: Path) -> None:
     before = collect("mnist", code)
     expected = archive(before)
@@ -109,13 +97,6 @@ def test_the_changed_files_are_named(tmp_path: Path, change: dict[str, str | Non
         (tmp_path / name).unlink()
     lay(tmp_path, {name: text for name, text in change.items() if text is not None})
     assert changed_files(collect("test", tmp_path), earlier) == said
-
-
-def test_a_file_that_has_become_executable_is_named(tmp_path: Path) -> None:
-    lay(tmp_path, {"run.sh": "true"})
-    earlier = archive(collect("test", tmp_path))
-    (tmp_path / "run.sh").chmod(0o755)
-    assert changed_files(collect("test", tmp_path), earlier) == "run.sh changed"
 
 
 def test_a_bundle_says_files_and_bytes(code: Path) -> None:
@@ -161,11 +142,6 @@ def test_a_dangling_link_of_an_editor_is_left_out(code: Path, name: str) -> None
     lay(code, {"a/b.py": ""})
     (code / name).symlink_to("me@host.1:2")
     assert shipped(code) == "a/b.py\ntrain.py"
-
-
-def test_a_work_tree_of_git_is_left_out_too(code: Path) -> None:
-    lay(code, {".git": "gitdir: ../.git/worktrees/code\n"})
-    assert shipped(code) == "train.py"
 
 
 LISTED = """
@@ -293,18 +269,14 @@ def test_tfdeployignore_has_the_last_word(code: Path) -> None:
 
 READ_AS_GIT = {
     "a byte order mark": b"\xef\xbb\xbfdata/\n",
-    "a byte order mark and a comment": b"\xef\xbb\xbf# data\ndata\n",
     "Windows line ends": b"# all\r\ndata/\r\n",
     "the last line without an end": b"*.x\r\ndata/",
     "spaces at the end": b"data/   \n",
-    "spaces and a Windows line end": b"data/  \r\n",
     "an escaped letter": b"d\\ata/\n",
 }
 NOT_READ = {
     "a space at the beginning": b" data/\n",
     "an escaped space at the end": b"data\\ \n",
-    "a carriage return alone": b"x\rdata/\n",
-    "a form feed": b"x\x0cdata/\n",
     "a line separator": "x\u2028data/\n".encode(),
 }
 """What `git check-ignore` 2.39 says of `data/a` with each of these files."""
@@ -443,11 +415,6 @@ def test_a_folder_of_which_nothing_is_shipped_is_refused_with_the_reasons(code: 
         "password), data/ (it is the Pulumi program, its data, or what this command writes), train.py (.gitignore names it). "
         + WAY_ON
     )
-
-
-def test_a_folder_that_is_excluded_as_a_whole_says_so(code: Path) -> None:
-    lay(code.parent, {".git/HEAD": "", ".gitignore": "code/\n"})
-    assert "train.py (.gitignore names it)" in refusal(code)
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from tfdeploy.plan.command_check import Script, cannot_start, lost_flags, script
 SCRIPTS = {
     "run.sh": ("#!/bin/sh\npython train.py\n", True),
     "all.sh": ('#!/usr/bin/env bash\npython train.py "$@"\n', True),
-    "some.sh": ("#!/bin/bash\npython train.py $1 $2 $3 $4\n", True),
     "env.sh": ("#!/bin/sh\npython train.py --job_name=$TFDEPLOY_JOB_NAME\n", True),
     "train.py": ("#!/usr/bin/env python3\nprint(1)\n", True),
 }
@@ -26,14 +25,9 @@ def warned(*command: str, **args: Any) -> str:
 LOST = [
     ["sh", "-c", "python train.py"],
     ["sh", "-c", "echo $TF_CONFIG; python train.py"],
-    ["/bin/sh", "-c", "python train.py"],
-    ["bash", "-lc", "python train.py"],
     ["bash", "-euo", "pipefail", "-c", "python train.py"],
     ["bash", "--login", "-c", "python train.py"],
-    ["sh", "-c", "python train.py", "sh"],
     ["env", "A=1", "-u", "B", "sh", "-c", "python train.py"],
-    ["/usr/bin/env", "bash", "-c", "python train.py"],
-    ["nice", "-n", "5", "bash", "-c", "python train.py"],
     ["timeout", "-k", "5", "10m", "sh", "-c", "python train.py"],
     ["xvfb-run", "-a", "sh", "-c", "python train.py"],
     ["nohup", "nice", "stdbuf", "-oL", "dash", "-c", "python train.py"],
@@ -43,27 +37,22 @@ LOST = [
     ["./run.sh"],
     ["sh", "run.sh"],
     ["bash", "-x", "./run.sh"],
-    ["nice", "./run.sh"],
 ]
 FIRST_LOST = [
     ["sh", "-c", 'python train.py "$@"'],
     ["bash", "-lc", "echo lost: $0 $@"],
-    ["sh", "-c", "python train.py ${@}"],
 ]
 ARRIVE = [
     ["python", "train.py"],
-    ["env", "A=1", "python", "train.py"],
     ["python", "-c", "import sys; print(sys.argv)"],
     ["sh", "-c", 'python train.py "$@"', "sh"],
     ["sh", "-c", 'python train.py "$0" "$@"'],
     ["sh", "-c", "python train.py $1 $2 $3 $4", "sh"],
     ["sh", "-c", "python train.py --job_name={job_name}"],
     ["sh", "-c", "case $TFDEPLOY_JOB_NAME in ps) python ps.py;; *) python train.py;; esac"],
-    ["sh", "-c", "TF_CONFIG=$TF_CONFIG python train.py"],
     ["sh", "-c", 'python train.py --config="$TF_CONFIG"'],
     ["./all.sh"],
     ["bash", "all.sh"],
-    ["./some.sh"],
     ["./env.sh"],
     ["./train.py"],
     ["bash", "unknown.sh"],
@@ -115,10 +104,8 @@ STARTS = [
     ("echo hello\n", True, False, "does not name the program that runs it"),
     ("", True, False, "does not name the program that runs it"),
     ("\x7fELF\0\0", True, False, ""),
-    ("PK\x03\x04\ufffd", True, False, ""),
     ("#!/bin/missing -x\n", True, False, "names '/bin/missing', which does not exist on this machine"),
     ("#!/usr/bin/env -S A=1 missing -x\n", True, False, "names 'missing', which does not exist on this machine"),
-    ("#! /usr/bin/env sh\n", True, False, ""),
 ]
 
 
@@ -138,7 +125,6 @@ def test_a_program_of_another_machine_is_not_known() -> None:
     ("command", "text", "line"),
     [
         (["python", "train.py"], "a = (1,\nb = 2\n", 1),
-        (["python3.11", "-u", "train.py"], "a = 1\nif a\n", 2),
         (["env", "A=1", "python3", "train.py"], "print 1", 1),
         (["python", "train.py"], "print(1)", 0),
         (["python", "train.py"], "a = '\\d'\x00", 0),

@@ -1,13 +1,13 @@
 """Marathon's placement constraints: their text, and what each says of a machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tfdeploy.errors import SpecError
-from tfdeploy.plan.constraints import OPERATORS, Constraint, Tally, parse
+from tfdeploy.plan.constraints import OPERATORS, Constraint, parse
 from tfdeploy.plan.scheduler import Machine
 
 WHERE = "mnist: jobs: worker: placement"
@@ -22,15 +22,10 @@ def machine(name: str = "m0", address: str = "10.0.0.1", labels: Mapping[str, st
     [
         ("hostname:UNIQUE", Constraint("hostname", "UNIQUE")),
         ("@hostname:UNIQUE", Constraint("hostname", "UNIQUE")),
-        ("hostname:UNIQUE:", Constraint("hostname", "UNIQUE")),
-        ("rack:CLUSTER", Constraint("rack", "CLUSTER")),
         ("rack:CLUSTER:r1", Constraint("rack", "CLUSTER", "r1")),
         ("rack:GROUP_BY", Constraint("rack", "GROUP_BY")),
-        ("rack:GROUP_BY:3", Constraint("rack", "GROUP_BY", "3")),
         ("hostname:LIKE:10.0.0.159|10.0.1.202", Constraint("hostname", "LIKE", "10.0.0.159|10.0.1.202")),
         ("address:UNLIKE:fe80::.*", Constraint("address", "UNLIKE", "fe80::.*")),
-        ("rack:LIKE:(?:a|b)", Constraint("rack", "LIKE", "(?:a|b)")),
-        ("rack:MAX_PER:2", Constraint("rack", "MAX_PER", "2")),
         ("rack:IS:a:b", Constraint("rack", "IS", "a:b")),
     ],
 )
@@ -43,18 +38,14 @@ def test_a_text_is_read(text: str, constraint: Constraint) -> None:
     [
         ("", "'' is not a valid constraint. It takes field:OPERATOR[:parameter], such as \"hostname:UNIQUE\"."),
         ("hostname", "'hostname' is not a valid constraint. It takes field:OPERATOR"),
-        (":UNIQUE", "':UNIQUE' is not a valid constraint. It takes field:OPERATOR"),
         (
             "rack:unique",
             "'rack:unique' has the operator 'unique'. There are: UNIQUE, CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS.",
         ),
         ("rack:UNIQUE:1", "'rack:UNIQUE:1' has a parameter. UNIQUE takes none: rack:UNIQUE"),
         ("rack:LIKE", "'rack:LIKE' lacks a parameter. LIKE takes a regular expression: rack:LIKE:…"),
-        ("rack:UNLIKE:", "'rack:UNLIKE:' lacks a parameter. UNLIKE takes a regular expression"),
-        ("rack:IS", "'rack:IS' lacks a parameter. IS takes a value"),
         ("rack:MAX_PER", "'rack:MAX_PER' lacks a parameter. MAX_PER takes the most tasks on one value, 1 or more"),
         ("rack:MAX_PER:0", "'rack:MAX_PER:0' has the parameter '0'. MAX_PER takes the most tasks on one value"),
-        ("rack:MAX_PER:two", "has the parameter 'two'. MAX_PER takes the most tasks"),
         ("rack:MAX_PER:²", "has the parameter '²'. MAX_PER takes the most tasks"),
         (f"rack:MAX_PER:{'9' * 5000}", "MAX_PER takes the most tasks on one value, 1 or more."),
         ("rack:GROUP_BY:-1", "has the parameter '-1'. GROUP_BY takes the number of values, 1 or more."),
@@ -83,19 +74,11 @@ def test_any_text_is_read_or_refused_and_what_is_read_is_read_again(field: str, 
 @pytest.mark.parametrize(
     ("text", "value", "admitted"),
     [
-        ("rack:UNIQUE", "r1", True),
-        ("rack:CLUSTER", "r1", True),
-        ("rack:CLUSTER:r1", "r1", True),
         ("rack:CLUSTER:r1", "r2", False),
-        ("rack:GROUP_BY", "r1", True),
-        ("rack:LIKE:r[12]", "r1", True),
         ("rack:LIKE:r[12]", "r12", False),
         ("rack:LIKE:a|ab", "ab", True),
         ("rack:UNLIKE:r[12]", "r1", False),
-        ("rack:UNLIKE:r[12]", "r3", True),
-        ("rack:MAX_PER:2", "r1", True),
         ("rack:IS:r.", "r1", False),
-        ("rack:IS:r1", "r1", True),
         ("rack:IS:r1", "", False),
     ],
 )
@@ -111,10 +94,6 @@ def test_a_machine_without_the_label_satisfies_nothing_on_it(text: str) -> None:
     assert not parse(WHERE, text).admits(machine(labels={"zone": "a"}))
 
 
-def test_a_machine_without_the_label_satisfies_unlike() -> None:
-    assert parse(WHERE, "rack:UNLIKE:.*").admits(machine())
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [("hostname", "m7"), ("@hostname", "m7"), ("address", "10.0.0.7"), ("rack", "r1"), ("zone", None)],
@@ -125,25 +104,3 @@ def test_what_a_field_names(field: str, value: str | None) -> None:
 
 def test_an_address_that_is_not_known_is_none() -> None:
     assert parse(WHERE, "address:UNIQUE").value(machine(address="")) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "before", "allowed"),
-    [
-        ("rack:UNIQUE", "a", "bcd"),
-        ("rack:MAX_PER:2", "aab", "bcd"),
-        ("rack:CLUSTER", "", "abcd"),
-        ("rack:CLUSTER", "bb", "b"),
-        ("rack:GROUP_BY", "", "abcd"),
-        ("rack:GROUP_BY", "aab", "bcd"),
-        ("rack:GROUP_BY", "aabbc", "d"),
-        ("rack:GROUP_BY:6", "ab", "cd"),
-        ("rack:GROUP_BY:3", "aabbc", "d"),
-    ],
-)
-def test_where_one_more_of_six_tasks_may_stand(text: str, before: Sequence[str], allowed: str) -> None:
-    """Four values, so an even spread is 2, 2, 1, 1, and over six 1 each."""
-    tally = Tally(parse(WHERE, text), 6, 4)
-    for value in before:
-        tally.add(value)
-    assert "".join(value for value in "abcd" if tally.allows(value)) == allowed

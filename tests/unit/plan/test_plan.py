@@ -102,7 +102,6 @@ BASE: dict[str, Any] = {"workers": 2, "ps": 1}
     "change",
     [
         {"command": ["python", "other.py"]},
-        {"command": ["python", "train.py", "--steps=3"]},
         {"env": {"A": "1"}},
         {"jobs": {"worker": {"env": {"A": "1"}}}},
         {"data_dir": "/other"},
@@ -111,6 +110,7 @@ BASE: dict[str, Any] = {"workers": 2, "ps": 1}
         {"run_id": "again"},
         {"resume_from": "0123"},
         {"code": "another-archive"},
+        {"flags": "never"},
     ],
     ids=str,
 )
@@ -143,10 +143,6 @@ def test_a_run_is_a_new_one_when_its_chief_gets_the_old_name() -> None:
 )
 def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str, Any]) -> None:
     assert plan(**{**BASE, **change}).run.id == plan(**BASE).run.id
-
-
-def test_with_and_without_the_four_flags_are_different_runs() -> None:
-    assert plan(**BASE, flags="never").run.id != plan(**BASE).run.id
 
 
 def test_a_secret_variable_is_named_in_the_run_and_has_no_value_in_the_plan() -> None:
@@ -212,12 +208,8 @@ def changes(run: RunState | None, results: Mapping[str, str] | None = None, **ar
 @pytest.mark.parametrize(
     ("before", "said"),
     [
-        (None, []),
         (job(**BASE), []),
         (job(**BASE, wait="0", stop_grace_period="1s"), []),
-        (job(ps=1, workers=1), [f"+ worker-1  {RESTART}"]),
-        (job(chief=1, workers=2), [f"- chief-0  {RESTART}", f"+ ps-0  {RESTART}"]),
-        (job(decided=True, ps=1, workers=3), ["- worker-2  (the run is finished: nothing starts)"]),
         (job(decided=True, **BASE), []),
         (
             job(**BASE, elastic={"max": 4}),
@@ -282,13 +274,6 @@ def test_values_of_secrets_are_a_condition_of_what_an_earlier_run_does() -> None
     new = plan(**args).run.id
     (line,) = changes(job(**BASE), {new: "succeeded"}, **args)
     assert "(with the same secrets, this run has succeeded before: nothing starts" in line
-
-
-def test_a_preview_says_that_another_run_takes_the_place_of_the_one_that_stands() -> None:
-    before = job(**BASE, run_id="earlier")
-    old, new = before.spec.id, plan(**BASE).run.id
-    effect = "all tasks start again, in a train_dir of the new run"
-    assert changes(before, **BASE) == [f"~ run  {old} -> {new}  ({effect})"]
 
 
 def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any) -> Plan:

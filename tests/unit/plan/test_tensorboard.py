@@ -17,7 +17,6 @@ from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.task_command import TaskAddress
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart
 from tfdeploy.errors import BackendError, SpecError
@@ -65,7 +64,6 @@ def test_a_preview_says_that_the_others_go_on(decided: bool) -> None:
 @pytest.mark.parametrize(
     ("args", "wrong"),
     [
-        ({"tensorboard": "yes"}, "mnist: tensorboard: "),
         (
             {"tensorboard": True, "jobs": {"tensorboard": {"gpus": 1}}},
             "mnist: jobs.tensorboard.gpus: ",
@@ -74,8 +72,6 @@ def test_a_preview_says_that_the_others_go_on(decided: bool) -> None:
             {"tensorboard": True, "jobs": {"tensorboard": {"ec2": {"spot": True}}}},
             "mnist: jobs.tensorboard.ec2: ",
         ),
-        ({"tensorboard": True, "jobs": {"chief": {}}}, "Its jobs are: worker, tensorboard."),
-        ({"tensorboard": True, "workers": 0}, "mnist: workers: the cluster has no task"),
     ],
 )
 def test_what_it_cannot_be_is_refused(args: dict[str, Any], wrong: str) -> None:
@@ -137,13 +133,6 @@ def test_it_goes_on_when_the_job_has_failed() -> None:
     assert made.running() == "tensorboard-0/1"
 
 
-def test_a_job_that_is_stopped_takes_it_along() -> None:
-    made = world()
-    made.stop()
-    assert made.running() == ""
-    assert made.done()
-
-
 @pytest.mark.parametrize("begin", [world, over])
 def test_it_is_restarted_by_the_usual_policy_and_its_failure_is_not_the_jobs(begin: Any) -> None:
     made = begin(restart={"maximum": 1, "on": ["any"]})
@@ -195,21 +184,6 @@ def test_its_launcher_that_was_lost_restarts_it_alone() -> None:
     assert made.running() == "ps-0/1, tensorboard-0/2, worker-0/1, worker-1/1"
 
 
-def test_its_launcher_that_comes_from_another_run_has_nobody_else_start_again() -> None:
-    made = world()
-    made.launchers[BOARD].run = "another"
-    made.settle()
-    assert made.running() == "ps-0/1, tensorboard-0/2, worker-0/1, worker-1/1"
-
-
-def test_one_that_had_failed_is_tried_again_by_a_new_launcher() -> None:
-    made = over()
-    made.exit(BOARD, 1)
-    assert BOARD not in made.launchers
-    made.come(BOARD)
-    assert made.running() == "tensorboard-0/2"
-
-
 def test_one_that_has_ended_may_be_restarted_by_request_until_the_job_is_dismissed() -> None:
     made = over()
     made.exit(BOARD, 1)
@@ -222,21 +196,6 @@ def test_one_that_has_ended_may_be_restarted_by_request_until_the_job_is_dismiss
     made.stop()
     with pytest.raises(BackendError, match="a finished task is not restarted"):
         to_restart(made.job, cluster, BOARD)
-
-
-def test_a_new_run_has_it_anew() -> None:
-    made = over()
-    made.give(**WITH, run_id="again")
-    assert made.running() == "tensorboard-0/1"
-    assert made.launchers[BOARD].run == made.job.spec.id
-
-
-def test_limits_that_change_restart_it_in_its_turn() -> None:
-    made = world()
-    made.roll(BOARD, "ps-0")
-    for _ in range(8):
-        made.wait(3)
-    assert made.running() == "ps-0/2, tensorboard-0/2, worker-0/1, worker-1/1"
 
 
 def test_up_waits_for_the_others_alone() -> None:
@@ -260,12 +219,6 @@ def test_what_it_does_is_not_what_the_job_does() -> None:
         commands = {row["hostname"]: row["command"] for row in found.tasks}
         assert commands[BOARD] == "tensorboard"
         assert commands["ps-0"] == "python train.py"
-
-
-def test_it_is_gone_with_its_machine() -> None:
-    made = over()
-    gone = replace(sight(made), controller_silent_since=made.now, machines=ObservedMachines({"box": GONE}))
-    assert report(expected_state(plan(**WITH), spec(**WITH)), gone).tasks[-1]["status"] == "stopped (with its machine)"
 
 
 def test_it_is_told_who_it_is_and_of_no_cluster() -> None:

@@ -27,12 +27,6 @@ def test_the_defaults() -> None:
     assert spec(workers=1).docker == DockerSpec("", False, CLEANUP_IMAGE)
 
 
-def test_the_clusters_containers_are_those_of_every_job() -> None:
-    container = {"user": "1000:1000", "volumes": ["/a:/a"], "shm_size": "1GiB", "placement": ["hostname:UNIQUE"]}
-    both = JobContainerSpec("", "1000:1000", ("/a:/a",), 1024**3, ("hostname:UNIQUE",))
-    assert jobs(container=container) == {"ps": both, "worker": both}
-
-
 def test_a_jobs_settings_override_the_clusters_and_volumes_are_added() -> None:
     container = {
         "image": "mine:1",

@@ -54,11 +54,6 @@ OWN: dict[str, Any] = {
 SCRATCH, OWN_VOLUME = EbsVolume("/scratch", 200), EbsVolume("/data", 0, "vol-0123456789abcdef0")
 
 
-def test_what_is_the_clusters_is_every_jobs() -> None:
-    both = InstanceSpec("m7i.large", "ami-0a1b", False, "packed", 0, 80, "io2")
-    assert jobs(ec2={**CLUSTERS, "spot": False}) == {"ps": both, "worker": both}
-
-
 def test_a_parameter_server_is_on_a_spot_instance_only_by_a_word_of_its_own() -> None:
     asked = ec2_spec(chief=True, evaluator=True, ps=1, ec2={"spot": True})
     spots = {"chief": True, "ps": False, "worker": True, "evaluator": True}
@@ -72,13 +67,6 @@ def test_a_jobs_own_stands_over_the_clusters() -> None:
     found = jobs(ec2=CLUSTERS, jobs={"worker": {"ec2": OWN}})
     assert found["ps"] == InstanceSpec("m7i.large", "ami-0a1b", False, "packed", 0, 80, "io2")
     assert found["worker"] == InstanceSpec("g6.xlarge", "deep-learning", False, "packed", 2, 200, "gp2")
-
-
-@pytest.mark.parametrize("key", OWN)
-def test_each_may_be_one_jobs_own_alone(key: str) -> None:
-    found = jobs(ec2=CLUSTERS, jobs={"worker": {"ec2": {key: OWN[key]}}})
-    assert found["worker"] == jobs(ec2={**CLUSTERS, key: OWN[key]})["worker"]
-    assert found["worker"] != jobs(ec2=CLUSTERS)["worker"]
 
 
 def test_a_layout_of_a_job_replaces_the_clusters_count_and_a_count_implies_the_layout_packed() -> None:
@@ -99,11 +87,6 @@ def test_a_jobs_volumes_are_added_to_the_clusters() -> None:
     )
     assert (found["ps"].ebs_volumes, found["worker"].ebs_volumes) == ((SCRATCH,), (SCRATCH, OWN_VOLUME))
     assert [one.source for one in found["worker"].ebs_volumes] == ["200GiB", "vol-0123456789abcdef0"]
-
-
-def test_a_volume_is_of_whole_gib_and_never_less_than_asked_for() -> None:
-    found = jobs(ec2={"ebs_volumes": ["64MiB:/a", "1.5GiB:/b", "64TiB:/c"]})["ps"].ebs_volumes
-    assert [one.size for one in found] == [1, 2, 65_536]
 
 
 def test_what_all_have_in_common_is_as_asked() -> None:
@@ -146,11 +129,6 @@ def test_machines_that_never_end_are_asked_for_by_a_word(key: str) -> None:
 )
 def test_every_type_has_a_name_that_is_taken(kind: str) -> None:
     assert jobs(ec2={"instance_type": kind})["ps"].instance_type == kind
-
-
-@pytest.mark.parametrize("ami", ["ami-0123456789abcdef0", "ssm:/aws/service/a-b_c/x.y/image_id", "deep-learning"])
-def test_an_image_may_be_named_in_every_way(ami: str) -> None:
-    assert jobs(ec2={"ami": ami})["ps"].ami == ami
 
 
 NO_VOLUMES = (
