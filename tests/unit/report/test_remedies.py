@@ -12,7 +12,6 @@ WORDS = [
         "`tfdeploy run` with the same command creates another one; `tfdeploy logs` shows the output of its tasks.",
     ),
     ('If it reads `TF_CONFIG`, set `flags="never"`.', "If it reads `TF_CONFIG`, add `--set flags=never`."),
-    ('If the program reads TF_CONFIG, set flags="never"', "If the program reads TF_CONFIG, add `--set flags=never`"),
     ("Run `chmod +x a.sh`, and `pulumi up`.", "Run `chmod +x a.sh`, and run the command again."),
     (
         'set `requirements=["tf_keras"]` and `env={"A": "1"}`.',

@@ -31,20 +31,15 @@ BASE: dict[str, Any] = {"ps": 1, "workers": 2}
     [
         ({}, []),
         ({"code": "code-2.zip"}, ["code"]),
-        ({"command": ["python", "other.py"]}, ["command"]),
         ({"env": {"LR": "0.1"}}, ["env LR"]),
         ({"jobs": {"worker": {"env": {"LR": "0.1"}}}}, ["worker env LR"]),
         ({"requirements": ["six"], "code": "code-2.zip"}, ["code", "requirements"]),
         ({"workers": 3}, ["2 -> 3 worker"]),
-        ({"ps": 0}, ["1 -> 0 ps"]),
         ({"flags": "never"}, ["flags"]),
-        ({"elastic": {"max": 4}}, ["elastic"]),
         ({"worker_timeout": "5m"}, ["worker_timeout"]),
-        ({"artifacts": ["best*"]}, ["artifacts"]),
         ({"jobs": {"worker": {"restart": {"maximum": 7}}}}, ["worker restart"]),
         ({"run_id": "again"}, [OTHER_CONTENT]),
         ({"run_id": "again", "worker_timeout": "5m"}, [OTHER_CONTENT, "worker_timeout"]),
-        ({"run_id": "again", "stop_grace_period": "1m"}, [OTHER_CONTENT, "stop_grace_period"]),
     ],
 )
 def test_changes_are_named(args: dict[str, Any], expected: list[str]) -> None:
@@ -105,16 +100,8 @@ def test_a_run_without_a_result_has_the_state_of_its_cluster_or_is_unfinished() 
     world = World(**BASE)
     world.come()
     current, replaced = (stored(world.job, accuracy=None, now=now) for now in ("unknown", ""))
-    assert summaries([current])[0].cells(1_060.0) | {"run": ""} == {
-        "cluster": "p/dev/mnist",
-        "run": "",
-        "started": "1970-01-01 00:16:40Z",
-        "took": "1m",
-        "where": "local",
-        "changed": "first run",
-        "result": "unknown",
-        "accuracy": "",
-    }
+    cells = summaries([current])[0].cells(1_060.0)
+    assert (cells["took"], cells["result"], cells["accuracy"]) == ("1m", "unknown", "")
     assert (replaced.result, replaced.ended) == (UNFINISHED, 1_000.0)
 
 
@@ -126,26 +113,6 @@ def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() 
     world.give(**{**BASE, "workers": 5}, tensorboard=True)
     assert len(world.job.spec.tasks) == 7
     assert stored(world.job).tasks == {"ps": 1, "worker": 2, "tensorboard": 1}
-
-
-def test_workers_of_an_elastic_run_that_never_existed_are_not_counted() -> None:
-    world = World(ps=1, workers=3, elastic={"max": 8})
-    world.come()
-    world.exit("worker-0")
-    world.wait(1_000)
-    assert stored(world.job).tasks == {"ps": 1, "worker": 3}
-
-
-def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
-    world = World(gpu_workers=1)
-    world.come()
-    world.give(gpu_workers=2)
-    world.come("gpu-worker-1")
-    assert stored(world.job, now="running").tasks == {"gpu_worker": 2}
-    for hostname in ("gpu-worker-0", "gpu-worker-1"):
-        world.exit(hostname)
-    assert world.job.result is not None
-    assert stored(world.job).tasks == {"gpu_worker": 2}
 
 
 def test_a_metric_with_the_name_of_a_column_has_one_of_its_own() -> None:

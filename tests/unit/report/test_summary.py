@@ -48,8 +48,6 @@ def test_a_record_that_is_not_stored_is_named(made: World) -> None:
     [
         ({"accuracy": None}, "accuracy not printed"),
         ({"accuracy": "97.5%,"}, "accuracy 97.5%,"),
-        ({"steps": 1_000_000.0}, "steps 1000000"),
-        ({}, "progress step 120/200, 41.0 steps/s, loss 0.31 █▃▁"),
     ],
 )
 def test_a_metric_is_shown_as_it_is(metrics: dict[str, Any], shown: str) -> None:
@@ -79,10 +77,6 @@ def test_a_run_that_continues_ends_with_its_step_speed_and_time(progress: Progre
     assert all(len(line) <= 60 for line in summary(running, width=60).splitlines())
 
 
-def test_a_metric_of_a_run_that_continues_may_still_come() -> None:
-    assert "not printed yet" in summary(read(sight(world())))
-
-
 def test_a_run_that_waits_or_does_not_exist_has_its_reason() -> None:
     assert summary(read(sight(waiting()))).splitlines()[-1].startswith("Run starting: waiting for ps-0")
     assert summary(read(sight(None))).endswith("Run starting: no run was submitted yet.")
@@ -98,7 +92,6 @@ def test_a_cause_that_is_explained_elsewhere_is_not_repeated() -> None:
     ("report", "in_status", "commands"),
     [
         (done(), False, "`tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report`"),
-        (done(), True, "`tfdeploy logs worker-0`, `tfdeploy report`"),
         (read(sight(world())), True, "`tfdeploy status --watch`, `tfdeploy logs worker-0`, `tfdeploy report`"),
         (read(sight(failed())), True, "`tfdeploy explain`, `tfdeploy logs worker-1`, `tfdeploy report`"),
         (
@@ -126,10 +119,3 @@ def test_after_a_run_no_address_is_listed_at_which_nothing_listens() -> None:
     board.exit("worker-0")
     board.exit("worker-1")
     assert {*read(sight(board), tensorboard=True).endpoints} == {"tensorboard-0"}
-
-
-def test_the_progress_is_that_of_the_first_task_that_prints_some() -> None:
-    second = Progress(step=9.0, loss=0.5, losses=[0.5])
-    shown = replace(done(), progress={"worker-0": Progress(), "worker-1": second})
-    assert "step 9, loss 0.5 ▁\n" in summary(shown)
-    assert "step 9, loss 0.5\n" in summary(shown, in_update=True)

@@ -95,30 +95,6 @@ def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:
     assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]
 
 
-@pytest.mark.parametrize(("cost", "pause"), [(0.0, 1.0), (0.02, 1.0), (0.2, 2.0), (5.0, 3.0)])
-def test_the_pause_after_an_observation_is_ten_times_as_long_within_limits(
-    cost: float, pause: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = [0.0]
-    # Not that of asyncio.
-    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
-
-    class Slow(Looks):
-        def observe(self, *arguments: Any) -> ObservedState:
-            clock[0] += cost
-            return super().observe(*arguments)
-
-    world = running(ps=1, workers=1)
-    first = sight(world)
-    world.exit("worker-0")
-    world.settle()
-    made = Watch(
-        cast(Backend, Slow([first, sight(world)])), cluster_ref(), spec(ps=1, workers=1), plan(ps=1, workers=1)
-    )
-    finish(follow(made, 60.0))
-    assert pauses == [pytest.approx(pause)]
-
-
 @pytest.mark.parametrize("status", ["lost", "unreachable since", "starting"])
 def test_a_task_that_is_not_seen_at_the_moment_of_the_result_is_waited_for(status: str) -> None:
     """`up` looks in the moment after the run has ended, and before its parameter server has reported that it has stopped."""
@@ -237,15 +213,6 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_an_update_ends_with_how_to_look_further(logged: list[str]) -> None:
-    args: dict[str, Any] = {"chief": 1, "workers": 1, "worker_timeout": "0"}
-    world = running(**args)
-    world.exit("chief-0")
-    world.settle()
-    finish(observed(watch([sight(world)], **args)[0], "2026-11-21T12:00:00+00:00"))
-    assert logged[-1].splitlines()[-1] == "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report`."
-
-
 def test_a_task_that_waits_for_a_peer_that_has_ended_is_named_once(logged: list[str]) -> None:
     world = running(workers=2, success="all-workers")
     world.exit("worker-0")
@@ -281,33 +248,6 @@ def test_an_update_waits_for_the_evaluator_and_names_it_once(logged: list[str]) 
     assert (
         sum("Waiting for evaluator-0 to evaluate the last checkpoint, at most until " in line for line in logged) == 1
     )
-
-
-def test_a_worker_that_printed_no_step_is_named_after_the_success(logged: list[str]) -> None:
-    world = running(workers=2)
-    before = sight(world)
-    world.exit("worker-0")
-    world.wait(60.0)
-    world.settle()
-    assert world.job.tasks["worker-1"].state == STOPPED
-    last = sight(world, (1.0, "step 1"))
-    finish(observed(watch([before, last], workers=2)[0], "2026-11-21T12:00:00+00:00"))
-    expected = "mnist: worker-1 was stopped at the end of its `worker_timeout`, and has printed no step."
-    assert logged[-1].startswith(expected)
-
-
-@pytest.mark.parametrize(("value", "said"), [("97.5%,", 1), ("0.97", 0)])
-def test_a_metric_that_until_cannot_compare_is_named_once(logged: list[str], value: str, said: int) -> None:
-    args: dict[str, Any] = {"workers": 1, "metrics": {"accuracy": "acc (.*)"}, "until": {"accuracy": ">= 0.9"}}
-    world = running(**args)
-    world.job.until_problems = ["until_no_number accuracy"]
-    open_ = sight(world)
-    world.exit("worker-0")
-    sights = [replace(seen, view=replace(seen.view, metrics={"accuracy": value})) for seen in (open_, sight(world))]
-    finish(observed(watch([sights[0], sights[0], sights[1]], **args)[0], "2026-11-21T12:00:00+00:00"))
-    named = [line for line in logged if "cannot compare accuracy" in line]
-    assert len(named) == said
-    assert all(repr(value) in line and "`metrics`" in line for line in named)
 
 
 @pytest.mark.parametrize("was_well", [True, False])
@@ -359,17 +299,6 @@ def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[
     assert "the four flags" not in report
     assert f"Its last lines:\n  {cause}  usage: train.py\nThe program does not know the four flags" in error
     assert 'set `flags="never"`' in error
-
-
-def test_an_update_that_the_user_has_detached_does_not_detach_the_next_one() -> None:
-    first, _ = watch([sight(running(workers=1))], workers=1)
-    first.detached.set()
-    world = running(workers=1)
-    sights = [sight(world)]
-    world.exit("worker-0")
-    second, looks = watch([*sights, sight(world)], workers=1)
-    assert finish(follow(second, 60.0)).state == "succeeded"
-    assert looks.count == 2
 
 
 BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")

@@ -53,22 +53,16 @@ def test_a_task_registers_waits_runs_and_ends() -> None:
     ]
 
 
-def test_the_last_phase_ends_now() -> None:
-    assert drawn("ps-0", SUBMITTED, registered("ps-0"))[-1] == ("waiting", 1, NOW, "")
-
-
 @pytest.mark.parametrize(
     ("event", "state", "note"),
     [
         (Event(events.TASK_RESTARTING, task="w-0", exit=KILLED, delay=8.0), "restarting", "SIGKILL"),
-        (Event(events.TASK_RESTARTING, task="w-0", exit=EXITED), "restarting", "exit 3"),
         (Event(events.TASK_FAILED, task="w-0", exit=EXITED), "failed", "exit 3"),
         (Event(events.TASK_FAILED, task="w-0", exit=KILLED), "killed", "SIGKILL"),
         (Event(events.TASK_FAILED, task="w-0", exit=NO_MEMORY), "out of memory", "out of memory"),
         (Event(events.TASK_INTERRUPTED, task="w-0", reason="spot"), "interrupted", "spot"),
         (Event(events.SETTINGS_CHANGED, task="w-0"), "restarting", "its settings have changed"),
         (Event(events.TASK_STOPPED, task="w-0", reason="run finished"), "stopped", "run finished"),
-        (Event(events.TASK_REMOVED, task="w-0"), "removed", ""),
         (Event(events.LAUNCHER_LOST, task="w-0"), "lost", ""),
         (Event(events.ADDRESS_CHANGED), "starting", ""),
         (Event(events.TASKS_CHANGED, tasks=["w-0", "w-1"]), "starting", ""),
@@ -105,10 +99,6 @@ def test_a_task_that_is_no_longer_planned_has_a_lane() -> None:
     assert states(found, "w-1") == ["scheduled", "waiting", "removed"]
 
 
-def test_without_events_there_is_no_timeline() -> None:
-    assert timeline(["w-0"], [], NOW) is None
-
-
 def test_a_job_is_told_as_it_was_lived() -> None:
     world = World(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
     world.wait(1)
@@ -123,29 +113,6 @@ def test_a_job_is_told_as_it_was_lived() -> None:
     found = timeline(list(world.job.tasks), world.events, world.now)
     assert states(found, "worker-0") == ["waiting", "running", "restarting", "running", "succeeded"]
     assert states(found, "ps-0") == ["scheduled", "running", "stopped"]
-
-
-def test_tensorboard_is_told_as_it_was_lived() -> None:
-    world = World(ps=1, workers=1, tensorboard=True, restart={"maximum": 0})
-    world.wait(1)
-    world.come()
-    world.wait(1)
-    world.lose("ps-0")
-    world.come("ps-0", port=29_999)
-    assert (events.ADDRESS_CHANGED, "") in world.happened()
-    world.wait(1)
-    world.exit("worker-0")
-    found = timeline(list(world.job.tasks), world.events, world.now)
-    assert states(found, "tensorboard-0") == ["running"]
-    assert states(found, "worker-0") == ["running", "running", "succeeded"]
-    world.wait(1)
-    world.exit("tensorboard-0", 1)
-    world.wait(1)
-    world.again("tensorboard-0")
-    world.wait(1)
-    world.stop()
-    found = timeline(list(world.job.tasks), world.events, world.now)
-    assert states(found, "tensorboard-0") == ["running", "failed", "running", "stopped"]
 
 
 @pytest.mark.parametrize(
