@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.unit.rows import machine_row, task_row
@@ -146,8 +145,3 @@ def printed(name: str) -> list[tuple[float, str]]:
         lines.append((BEGIN + BACK + 1, "\x1b[33mworker-1 resumed at step 870\x1b[0m"))
         return sorted([*lines, (BEGIN + 95.9, "worker-1 did 912 steps, up to step 2000")])
     return [*lines, (BEGIN + 96.2, "final loss 0.0812"), (BEGIN + 97.9, "MNIST accuracy: 0.9683")]
-
-
-def hostnames(lines: Sequence[str]) -> list[str]:
-    """Those of these names that train."""
-    return [name for name in lines if name.startswith("worker")]

@@ -4,13 +4,9 @@ import json
 import re
 import signal
 import subprocess
-import sys
-
-import pytest
 
 from tests.cli.calling import open_gate, tfdeploy
 from tests.integration.conftest import Project
-from tests.unit.test_loading import SLOW
 from tests.verbs import Terminal
 from tests.waiting import PATIENCE, until
 
@@ -48,27 +44,6 @@ def test_a_reader_that_goes_away_ends_logs_quietly(training: Project) -> None:
             check=True,
         )
         assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
-
-
-LOADED = """
-import sys
-from tfdeploy.cli.main import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
-"""Prints, after the result of a command, the modules that were loaded for it."""
-
-
-@pytest.mark.parametrize(("verb", "most"), [("status", 86), ("logs", 82), ("ls", 81), ("runs", 92)])
-def test_a_call_without_options_loads_no_module_that_it_does_not_use(training: Project, verb: str, most: int) -> None:
-    command = [sys.executable, "-c", LOADED, verb]
-    done = subprocess.run(command, cwd=training.program, env=training.env, capture_output=True, text=True, check=True)
-    modules = {*done.stderr.split()}
-    assert done.stdout
-    assert sorted(modules & {*SLOW}) == []
-    assert sum(name.partition(".")[0] == "tfdeploy" for name in modules) <= most, "import them where they are used"
 
 
 def test_ctrl_c_ends_following_quietly(training: Project) -> None:
@@ -188,27 +163,3 @@ def test_a_killed_worker_stands_in_events_and_its_attempt_in_logs(project: Proje
     assert tfdeploy(project, "logs").out == "worker-0 | life 0\nworker-0 | life 1\n"
     fine = tfdeploy(project, "explain")
     assert (fine.code, fine.out) == (0, "The run succeeded: worker-0 succeeded.\n")
-
-
-FAILS_AS_PS = """\
-import os, time
-if os.environ["TFDEPLOY_JOB_NAME"] == "ps":
-    import no_such_module
-time.sleep(600)
-"""
-
-
-def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> None:
-    project.write(ONE.replace("workers=1", "ps=1, workers=1"), FAILS_AS_PS)
-    project.up()
-    until(lambda: tfdeploy(project, "wait", "--timeout", "0s").code == 1, "the job has failed")
-    assert "project/test/test: failed: ps-0 failed (exit 1)" in tfdeploy(project, "wait").err
-    explained = tfdeploy(project, "explain")
-    assert explained.code == 1
-    assert "The run failed: ps-0 failed (exit 1)." in explained.out
-    assert "ps-0 failed with exit code 1 in train.py, line " in explained.out
-    assert "    ModuleNotFoundError: No module named 'no_such_module'" in explained.out
-    assert "Add the package that provides no_such_module to `requirements`" in explained.out
-    findings = tfdeploy(project, "explain", "ps-0", "--json").data
-    assert [one["about"] for one in findings] == ["", "ps-0"]
-    assert tfdeploy(project, "explain", "worker-7").code == 3

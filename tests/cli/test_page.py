@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.browser import Browser, Tab
-from tests.cli.made_up import BEGIN, EVENTS, content, paid
+from tests.cli.made_up import EVENTS, content, paid
 from tfdeploy.report.events import sentence, with_waits
 from tfdeploy.report.html.document import Content, page
 
@@ -50,52 +49,6 @@ def test_the_page_tells_title_rows_curves_and_timeline(read: Callable[..., Tab])
     assert len(tab.texts("svg.phase.warn")) == 1
     assert tab.texts(".events .text") == [sentence(event) for event in with_waits(EVENTS)]
     assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in tab.texts(".events .text")
-
-
-def test_curves_have_a_length_and_stay_in_their_frames(read: Callable[..., Tab]) -> None:
-    tab = read(content())
-    assert tab.ask("[...document.querySelectorAll('.curve path')].every(one => one.getTotalLength() > 500)")
-    outside = """[...document.querySelectorAll('.plot text, .plot rect, .plot circle')].filter(one => {
-        const inner = one.getBoundingClientRect(), outer = one.closest('figure').getBoundingClientRect();
-        return inner.width && (inner.left < outer.left || inner.right > outer.right || inner.bottom > outer.bottom);
-    }).map(one => one.outerHTML)"""
-    assert tab.ask(outside) == []
-
-
-ORDER = ("header", "#results", "#curves", "#tasks", "#timeline", "#logs", "#machines", "#configuration", "footer")
-
-
-@pytest.mark.parametrize("width", [400, 800, 1600])
-def test_the_result_and_the_curves_come_first_at_full_width(read: Callable[..., Tab], width: int) -> None:
-    tab = read(content(), width=width)
-    boxes = {name: tab.ask(f"document.querySelector('{name}').getBoundingClientRect().toJSON()") for name in ORDER}
-    tops = [boxes[name]["top"] for name in ORDER]
-    assert tops == sorted(tops)
-    curves = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().width)")
-    assert curves == [boxes["#curves"]["width"]] * len(curves)
-    plots = tab.ask("[...document.querySelectorAll('.curve .plot')].map(one => one.getBoundingClientRect().width)")
-    assert all(plot > 0.75 * curve for plot, curve in zip(plots, curves, strict=True))
-    assert boxes["#curves"]["top"] < 900, "on the first screen"
-
-
-@pytest.mark.parametrize("quantities", [1, 2, 3, 4])
-def test_no_row_of_curves_has_a_gap(read: Callable[..., Tab], quantities: int) -> None:
-    names = ("loss", "accuracy", "perplexity", "recall")[:quantities]
-    lines = [(BEGIN + at, f"step {at} " + " ".join(f"{name} 0.{at}" for name in names)) for at in range(1, 9)]
-    tab = read(replace(content(), lines={"worker-0": lines}), width=1600)
-    boxes = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().toJSON())")
-    assert len(boxes) == quantities
-    edge = tab.ask("document.querySelector('#curves').getBoundingClientRect().right")
-    ends = {box["top"]: box["right"] for box in boxes}  # of a row, that of the last one
-    assert set(ends.values()) == {edge}
-
-
-def test_the_status_of_tasks_is_visible_on_a_phone(read: Callable[..., Tab]) -> None:
-    tab = read(paid(content(45.0)), width=400)
-    rights = tab.ask("[...document.querySelectorAll('#tasks .word')].map(one => one.getBoundingClientRect().right)")
-    assert len(rights) == 3
-    assert max(rights) < 400
-    assert tab.ask("document.documentElement.scrollWidth") == 400
 
 
 @pytest.mark.parametrize("width", [360, 400, 1280])
@@ -151,15 +104,6 @@ def test_what_a_task_prints_does_nothing(read: Callable[..., Tab]) -> None:
     assert tab.texts(".reason")[0].startswith("<script>")
 
 
-def test_a_page_of_nothing_but_a_name_is_fine(read: Callable[..., Tab]) -> None:
-    made = content(0.0)
-    bare = replace(made.report, tasks=[], machines=[], metrics={}, endpoints={}, run="", observed_at="")
-    tab = read(Content("mnist", "local", "digits", "dev", bare), width=360)
-    tab.picture("page-bare-360.png")
-    assert tab.ask("document.documentElement.scrollWidth") == 360
-    assert tab.complaints() == []
-
-
 def test_readers_that_listen_find_their_way(read: Callable[..., Tab]) -> None:
     tab = read(content())
     tab.call("Accessibility.enable")
@@ -178,17 +122,3 @@ def test_readers_that_listen_find_their_way(read: Callable[..., Tab]) -> None:
     levels = tab.ask("[...document.querySelectorAll('h1, h2, h3')].map(one => +one.tagName[1])")
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
-
-
-def test_paper_gets_everything_in_dark_ink(read: Callable[..., Tab]) -> None:
-    tab = read(paid(content(45.0)), width=700, dark=True)
-    tab.media("print", dark=True)
-    tab.picture("page-print.png")
-    assert tab.ask("document.querySelector('#lines-worker-1').getBoundingClientRect().height") > 1000
-    assert tab.ask("getComputedStyle(document.querySelector('nav')).display") == "none"
-    assert tab.ask("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
-    assert tab.ask("getComputedStyle(document.querySelector('h1')).color") == "rgb(27, 33, 38)"
-    assert tab.ask("document.documentElement.scrollWidth") == 700
-    assert tab.ask("document.querySelector('#events').getBoundingClientRect().height") < 400
-    cut = "[...document.querySelectorAll('.box, pre')].filter(one => one.scrollHeight > one.clientHeight + 1).map(one => one.id)"
-    assert tab.ask(cut) == []

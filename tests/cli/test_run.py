@@ -168,30 +168,6 @@ def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
     shell.assert_nothing_left()
 
 
-STRICT = "import argparse, time\nargparse.ArgumentParser().parse_args()\n"
-
-
-def test_a_failure_has_its_remedy_and_the_name_of_the_cluster_comes_first(shell: Shell) -> None:
-    shell.write(STRICT)
-    code, _, err = shell.run("--ps", "1", "--name", "strict", "--", "python", "train.py")
-    assert code == 2
-    assert err.startswith("tfdeploy run: the cluster is strict: tfdeploy status --cwd ")
-    assert "The program does not know the four flags" in err
-    assert "add `--set flags=never`" in err
-    command = ["tfdeploy", "explain", "--cwd", str(shell.state / "tfdeploy/run"), "--stack", "strict"]
-    said = subprocess.run(command, env=shell.env, capture_output=True, text=True, check=False).stdout
-    assert "`tfdeploy run` with the same command creates another one" in said
-    assert "add `--set flags=never`" in said
-    assert "pulumi up" not in said
-
-
-def test_flags_that_a_shell_swallows_are_warned_of_and_an_empty_folder_ships_nothing(shell: Shell) -> None:
-    code, out, err = shell.run("--workers", "2", "--ps", "1", "--", "sh", "-c", "echo there; sleep 2")
-    assert code == 0, err
-    assert "worker-0 | there\n" in out
-    assert "tfdeploy run: warning: command: the four flags" in err
-
-
 def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
     shell.write("")
     assert shell.run("--workers", "1")[0] == 2
@@ -280,21 +256,6 @@ def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shel
         in " ".join(terminal.said.split())
     )
     assert shell.run("--remove", "mine")[0] == 0
-    shell.assert_nothing_left()
-
-
-def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
-    shell.write(SLEEPER)
-    terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
-    terminal.until_said("worker-0 | begins")
-    delete = ["tfdeploy", "ls", "--leftovers", "--delete", "--yes", "--stack", "mine"]
-    said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
-    assert "tfdeploy-run/mine" not in said.stdout
-    assert marked(shell.homes()[0]) != []
-    os.kill(terminal.pid, signal.SIGKILL)
-    terminal.end()
-    said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
-    assert "tfdeploy-run/mine/run: deleted" in said.stdout
     shell.assert_nothing_left()
 
 

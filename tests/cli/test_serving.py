@@ -4,7 +4,6 @@ import http.client
 import socket
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -132,18 +131,3 @@ def test_the_page_reloads_and_what_is_unfolded_stays_so(tab: Tab, cluster: Clust
     until(lambda: tab.texts("header .state") == ["succeeded"], "the state is shown")
     assert tab.complaints() == []
     assert all(asked.startswith(("http://127.0.0.1:", "data:")) for asked in tab.requested())
-
-
-def test_a_source_that_fails_is_told_until_it_answers_again(tab: Tab, cluster: Cluster) -> None:
-    cluster.error = Unreachable("the controller does not answer.")
-    until(shown(tab, "document.body?.textContent.includes('the controller does not answer.')"), "the page says so")
-    cluster.error = None
-    until(shown(tab, "document.title === 'mnist: running'"), "the page is live again")
-
-
-def test_after_the_server_has_ended_nothing_is_served(cluster: Cluster) -> None:
-    with ExitStack() as stack:
-        url = stack.enter_context(serve(0, cluster.look))
-        stack.close()
-        with pytest.raises(ConnectionRefusedError):
-            answer(url, "/")

@@ -22,7 +22,7 @@ from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
 from tfdeploy.cli import output, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.completion import candidates
-from tfdeploy.errors import BackendError, NotFound, UsageError
+from tfdeploy.errors import NotFound, UsageError
 from tfdeploy.report.expected_state import ExpectedState, expected_state
 from tfdeploy.report.report import report
 
@@ -136,11 +136,6 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
         call("port-forward")
 
 
-def test_a_port_is_none_below_zero(call: Call) -> None:
-    with pytest.raises(UsageError, match="'-1' must be at least 0"):
-        call("port-forward", "--port", "-1")
-
-
 @pytest.mark.parametrize(("text", "ports"), [("8888", (8888, 8888)), ("9000:8888", (9000, 8888)), (":8888", (0, 8888))])
 def test_ports_are_written_as_for_kubectl(text: str, ports: tuple[int, int]) -> None:
     assert port_forward.parse_ports(text) == ports
@@ -160,16 +155,6 @@ def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPa
     assert candidates([*words, "worker-0"], "wor") == []
     assert candidates([*words[:3], "-s"], "") == ["dev"]
     assert candidates([*words, "--cluster"], "mn") == ["mnist"]
-
-
-def test_a_file_that_cannot_be_written_is_a_sentence(
-    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    made = world("worker-0")
-    Record(tmp_path).save(made.job)
-    stands(monkeypatch, [replace(sight(made), record_folder=str(tmp_path))])
-    with pytest.raises(BackendError, match=r"^cannot write /no/such/x: No such file or directory\. Use another"):
-        call("logs", "--save", "/no/such/x")
 
 
 class Screen(io.StringIO):

@@ -67,22 +67,6 @@ def test_yaml_is_read_by_a_parser(file: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("name: my-project.2\r\nruntime: python\r\n", "my-project.2"),
-        ("runtime: python\nname:   plain  ", "plain"),
-        ("description: |\n  name: another\nname: one # of two\n", "one"),
-        ('{"name": "as-json"}', "as-json"),
-        ("name: first\nname: second\n", "second"),
-        ("name:\n  over-two-lines\n", "over-two-lines"),
-    ],
-)
-def test_the_name_of_a_project_is_read_as_yaml_reads_it(text: str, name: str, tmp_path: Path) -> None:
-    (tmp_path / "Pulumi.yaml").write_text(text, newline="")
-    assert project_name(tmp_path / "Pulumi.yaml") == name
-
-
 @pytest.mark.parametrize("text", ["", "just text", "- a\n- b", "config: [1]", "a: b: c", "config:\n", "\x00", "name:"])
 def test_files_that_are_not_valid_have_no_values(text: str, tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.yaml"

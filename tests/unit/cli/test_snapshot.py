@@ -57,13 +57,6 @@ def test_lines_of_all_tasks_come_once_in_the_order_of_time(entry: registry.Entry
     assert new(follower) == ["worker-0 stdout half"]
 
 
-def test_what_no_newline_has_ended_is_given_at_the_end(entry: registry.Entry) -> None:
-    record, follower = record_of(entry), Follower(entry)
-    say(record, "worker-0", "begun\nand not ended", at=10)
-    assert new(follower) == ["worker-0 stdout begun"]
-    assert [line.text for line in follower.unfinished_lines()] == ["and not ended"]
-
-
 def test_it_goes_on_where_it_was_when_the_cluster_is_destroyed(entry: registry.Entry) -> None:
     record, follower = record_of(entry), Follower(entry)
     say(record, "worker-0", "before\nlast wo", at=10)

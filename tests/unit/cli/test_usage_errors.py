@@ -8,9 +8,8 @@ import pytest
 from tfdeploy.cli import main, tfrun
 from tfdeploy.cli.cluster_selection import ClusterQuery
 from tfdeploy.cli.command_table import HABITS, VERBS
-from tfdeploy.cli.commands import exec as exec_command
-from tfdeploy.cli.commands import logs, status
 from tfdeploy.cli.commands import run as run_command
+from tfdeploy.cli.commands import status
 
 
 def refused(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -29,27 +28,18 @@ def refused(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     ("words", "parts"),
     [
         ("tfdeploy restart", ["HOSTNAME is missing", "--lost"]),
-        ("tfdeploy exec", ["required: HOSTNAME", "`tfdeploy exec --help`"]),
         ("tfdeploy exec worker-0", ["no command after worker-0"]),
-        ("tfdeploy cp worker-0:x", ["required: DEST"]),
         ("tfdeploy logs --tail x", ["--tail/-n: 'x' is not a whole number", "`tfdeploy logs --help`"]),
-        ("tfdeploy logs --tail -1", ["--tail/-n: '-1' must be at least 0"]),
         ("tfdeploy logs --tail", ["--tail/-n: expected one argument"]),
         ("tfdeploy report --port 99999", ["--port: '99999' must be at most 65535"]),
-        ("tfdeploy run --worker-cpus x -- a", ["--worker-cpus: invalid float value: 'x'"]),
         ("tfdeploy status -o bad", ["--output/-o: invalid choice: 'bad'", "wide"]),
         ("tfdeploy status --colour", ["--colour is not an option of `tfdeploy status`", "Did you mean --cluster?"]),
-        ("tfdeploy status --stac dev", ["--stac is not an option of `tfdeploy status`", "Did you mean --stack"]),
-        ("tfdeploy --json --colour ls", ["--colour is not an option of `tfdeploy`"]),
         ("tfdeploy status extra", ["extra is not expected here. Use: tfdeploy status [OPTIONS]"]),
         ("tfdeploy logs --follow --previous", ["--follow shows the current run"]),
-        ("tfdeploy port-forward w 1 --port 2", ["--port: is used with ports of a task"]),
         ("tfdeploy port-forward a b 80", ["has ports of 2 tasks"]),
         ("tfdeploy ls --delete", ["is for --leftovers", "pulumi destroy"]),
         ("tfdeploy restart --lost --without-data", ["restores all that is lost of a stack"]),
-        ("tfdeploy restart x --dry-run", ["is for --lost"]),
         ("tfdeploy statsu", ["there is no command 'statsu'", "Did you mean status"]),
-        ("tfdeploy xyzzy", ["there is no command 'xyzzy'. `tfdeploy help` lists the commands."]),
         ("tfrun -w x -- a", ["--workers/-w/--nworker: 'x' is not a whole number"]),
     ],
 )
@@ -74,10 +64,8 @@ def test_what_users_of_other_systems_type_has_a_hint(
     ("words", "query", "arguments"),
     [
         ("--cwd x status", ClusterQuery(Path("x")), {"watch": False}),
-        ("--cwd=x --json status -w", ClusterQuery(Path("x"), as_json=True), {"watch": True}),
         ("-o wide status -s org/p/dev", ClusterQuery(stack="org/p/dev", wide=True), {"watch": False}),
         ("status -o json -c mnist", ClusterQuery(cluster="mnist", as_json=True), {"watch": False}),
-        ("--debug -c mnist status", ClusterQuery(cluster="mnist"), {"watch": False}),
     ],
 )
 def test_options_before_the_command_are_those_of_the_command(
@@ -90,25 +78,9 @@ def test_options_before_the_command_are_those_of_the_command(
     assert calls == [query, arguments]
 
 
-def test_what_follows_a_task_is_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[dict[str, object]] = []
-    monkeypatch.setattr(exec_command, "exec_", lambda query, **named: calls.append(named))
-    main.call("-C x -s dev exec -it worker-0 -- ls -C --debug".split())  # noqa: SIM905
-    assert str(calls[0]["command"]).endswith("'ls', '-C', '--debug']")
-    assert (calls[0]["hostname"], calls[0]["interactive"], calls[0]["terminal"]) == ("worker-0", True, True)
-
-
 @pytest.mark.parametrize("options", ["", "--workers 2 ", "--set a=b "])
 def test_what_follows_two_dashes_is_the_command_of_run(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, object]] = []
     monkeypatch.setattr(run_command, "run", lambda options: calls.append({**vars(options)}))
     main.call(f"run {options}-- python train.py -- --workers 3 --debug".split())
     assert calls[0]["command"] == "-- python train.py -- --workers 3 --debug".split()  # noqa: SIM905
-
-
-@pytest.mark.parametrize("words", ["logs a --follow b -n 3 c", "logs a b c --follow -n 3"])
-def test_options_stand_anywhere_among_arguments(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[dict[str, object]] = []
-    monkeypatch.setattr(logs, "logs", lambda query, **named: calls.append(named))
-    main.call(words.split())
-    assert (calls[0]["names"], calls[0]["follow"], calls[0]["tail"]) == (["a", "b", "c"], True, 3)

@@ -14,14 +14,6 @@ from tfdeploy.cli.commands.doctor import check_rows
 from tfdeploy.errors import SpecError
 
 
-def test_what_another_backend_lacks_is_no_failure() -> None:
-    told = [Check("docker engine", FAIL, "does not answer", "Start it."), Check("ssh", OK, "there")]
-    needed = [line.check for line in check_rows("docker", "docker", told, "docker")]
-    assert needed == told
-    others = [line.check for line in check_rows("docker", "docker", told, "local")]
-    assert others == [Check("docker engine", "-", "does not answer"), told[1]]
-
-
 def test_packages_that_are_missing_and_answers_that_do_not_come_are_lines_too() -> None:
     error = SpecError("backend", "'ec2' needs boto3", "pip install 'pulumi-tfdeploy[ec2]'.")
     (line,) = check_rows("ec2", "ec2", error, "ec2")

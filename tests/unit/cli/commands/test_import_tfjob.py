@@ -25,8 +25,9 @@ def test_a_program_reads_as_reviewed() -> None:
     result = printed(FILE)
     check_golden("tfjob_program", result.stdout.rstrip())
     assert result.stderr.splitlines() == [
-        "9 fields of the TFJob: see the comments of the program.",
+        "27 fields of the TFJob: see the comments of the program.",
         "Before `pulumi up`: pulumi config set tfdeploy:backend kubernetes",
+        "And: pulumi config set --secret token",
         "And: pulumi config set --secret API_KEY",
     ]
 
@@ -52,7 +53,7 @@ def test_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi.Config, "require_secret", lambda _, name: f"secret {name}")
     exec(compile(printed(FILE).stdout, "__main__.py", "exec"), {})
     ((name, args),) = made
-    assert (name, args["workers"], args["secrets"]) == ("dist-mnist", 2, {"API_KEY": "secret API_KEY"})
+    assert (name, args["workers"], args["secrets"]["API_KEY"]) == ("dist-mnist", 2, "secret API_KEY")
     assert exports == {"dist-mnist": "running"}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.cli import snapshot
-from tfdeploy.cli.commands import ls
 from tfdeploy.errors import Unreachable
 from tfdeploy.report.expected_state import expected_state
 
@@ -88,13 +86,6 @@ def test_clusters_have_state_backend_age_and_cost(see: Seen) -> None:
     assert notes == f"p/dev/{LONG}: the engine is off\n"
 
 
-def test_the_age_is_that_of_the_first_update(see: Seen) -> None:
-    entry("a", "mnist", begun=2_800.0)
-    entry("a", "mnist", begun=9_990.0)
-    see["a"] = running()
-    assert "2 hours" in call()[0]
-
-
 def test_what_is_gone_is_shown_on_request(see: Seen) -> None:
     entry("a", "mnist")
     entry("b", "old", ended=5.0)
@@ -113,21 +104,3 @@ def test_another_logins_cluster_is_shown_with_the_id_that_selects_it(see: Seen) 
     assert "p/dev/mnist" in shown
     assert "use --cwd /program --stack dev --cluster a." in notes
     assert OTHER in notes
-
-
-def test_wide_has_what_is_left_out_otherwise(see: Seen) -> None:
-    entry("a", "mnist")
-    see["a"] = running()
-    assert "/program" not in call()[0]
-    assert "/program" in call("-o", "wide")[0]
-
-
-def test_a_cluster_that_hangs_does_not_hang_the_others(see: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(calls: dict[int, Callable[[], object]], seconds: float) -> dict[int, object]:
-        return {place: TimeoutError("no response within 30 s") if place else call() for place, call in calls.items()}
-
-    entry("a", "mnist")
-    entry("b", "slow", begun=1.0)
-    see["a"] = running()
-    monkeypatch.setattr(ls, "call_in_parallel", late)
-    assert [row["state"] for row in json.loads(call("--json")[0])] == ["running", "unknown"]

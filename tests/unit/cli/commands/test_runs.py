@@ -77,14 +77,6 @@ def test_an_earlier_run_that_is_the_current_one_again_is_named(state_folder: Pat
     assert [row["current"] for row in json.loads(call("--json")[0])] == [False, True]
 
 
-def test_all_clusters_in_json(state_folder: Path) -> None:
-    for cluster_id, name, accuracy in (("aaaaaaaaaa", "mnist", "0.9"), ("bbbbbbbbbb", "other", "0.8")):
-        cluster = entry(cluster_id, name, state_folder)
-        add(Path(cluster.cluster["home"]) / "record", 1_000.0, accuracy)
-    listed = json.loads(call("--all", "--json")[0])
-    assert {row["cluster"]: row["metrics"]["accuracy"] for row in listed} == {"p/dev/mnist": 0.9, "p/dev/other": 0.8}
-
-
 def test_a_record_of_another_version_is_named_and_the_rest_is_shown(state_folder: Path) -> None:
     cluster = entry(ID, "mnist", state_folder)
     add(Path(cluster.cluster["home"]) / "record", 5_000.0, "0.95")
@@ -94,11 +86,6 @@ def test_a_record_of_another_version_is_named_and_the_rest_is_shown(state_folder
     table, messages = call("--all")
     assert table.count("succeeded") == 1
     assert f"{other}: this version of tfdeploy cannot read the record." in messages
-
-
-def test_no_runs(state_folder: Path) -> None:
-    entry(ID, "mnist", state_folder)
-    assert call("--all")[0] == "There are no runs. `pulumi up` submits one.\n"
 
 
 def test_final_metrics_stay_where_a_copy_has_less_output_than_was_searched(state_folder: Path) -> None:
@@ -135,12 +122,6 @@ def test_diff_compares_the_last_two_runs_or_the_given_ones(state_folder: Path) -
     done = invoke(["diff", "zzz"])
     assert isinstance(done.exception, NotFound)
     assert str(done.exception) == f"p/dev/mnist has no run 'zzz'. Its runs are: {ids[0]}, {ids[1]}."
-
-
-def test_diff_needs_two_runs(state_folder: Path) -> None:
-    add(Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record", 1_000.0, "0.9")
-    done = invoke(["diff"])
-    assert str(done.exception) == "p/dev/mnist has fewer than two runs."
 
 
 def test_the_copy_on_this_computer_is_read_where_a_cluster_cannot_be_observed(

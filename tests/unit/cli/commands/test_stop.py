@@ -1,6 +1,5 @@
 """The training is stopped; the cluster remains."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -80,11 +79,6 @@ def test_it_waits_until_the_training_has_stopped_and_names_how_to_continue(stage
         "another `run_id` starts from the beginning.\n"
     )
     assert "its tasks get SIGTERM" in done.stderr
-
-
-def test_the_result_is_json_on_request(stage: Stage) -> None:
-    stage.looks(*sights_of_a_stop())
-    assert json.loads(stage.call("--yes", "--json").stdout)["state"] == "stopped"
 
 
 def test_without_a_terminal_and_yes_nothing_is_stopped(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.cli.copy.destination import find_destination, make_folder, refuse_in_source, write_file
+from tfdeploy.cli.copy.destination import find_destination, make_folder, write_file
 from tfdeploy.errors import SpecError
 
 
@@ -61,16 +61,6 @@ def test_what_cannot_be_written_is_refused(
     Path("round").symlink_to("round")
     with pytest.raises(SpecError, match=wrong):
         find_destination(text, "model", is_folder)
-
-
-@pytest.mark.parametrize("text", ["", "/inner", "/inner/copy"])
-def test_nothing_is_written_into_the_source(tmp_path: Path, text: str) -> None:
-    source = tmp_path / "train_dir"
-    (source / "inner").mkdir(parents=True)
-    destination = find_destination(f"{source}{text}" if text else str(tmp_path), "train_dir", True)
-    with pytest.raises(SpecError, match="the source"):
-        refuse_in_source(destination, source)
-    refuse_in_source(destination, tmp_path / "train")
 
 
 def test_a_file_has_its_name_once_it_is_complete_and_the_mode_of_the_one_before(folder: Path) -> None:

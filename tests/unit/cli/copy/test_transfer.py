@@ -2,15 +2,11 @@
 
 import io
 import json
-import os
 import tarfile
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tfdeploy.agent.launch.archive import ABSOLUTE, FOLDER
 from tfdeploy.backends.connection import LocalFiles
@@ -19,10 +15,6 @@ from tfdeploy.cli.copy.transfer import ArrivingFiles, CopyResult, copy_to_stdout
 from tfdeploy.errors import BackendError, Unreachable
 
 STEP = 1000
-
-NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
-    lambda name: name not in (".", "..")
-)
 
 
 class Scripted:
@@ -104,21 +96,6 @@ def test_a_folder_arrives_with_all_that_is_in_it(root: Path, dest: Path) -> None
     assert not (dest / "model" / "saved_model.pb").stat().st_mode & 0o111
     assert result == CopyResult(3, 7)
     assert reports[-1] == 7
-
-
-@given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(tuple), st.binary(max_size=3000), max_size=6))
-def test_whatever_a_folder_has_arrives_as_it_is(files: dict[tuple[str, ...], bytes]) -> None:
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(os.path.realpath(text))
-        (folder / "task").mkdir()
-        (folder / "dest").mkdir()
-        for parts, content in files.items():
-            path = folder.joinpath("task", *parts)
-            if not path.exists() and all(not parent.is_file() for parent in path.parents):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-        assert not copy(folder / "task", folder / "dest").failed
-        assert tree(folder / "dest" / "task") == tree(folder / "task")
 
 
 def test_an_existing_folder_is_merged(root: Path, dest: Path) -> None:

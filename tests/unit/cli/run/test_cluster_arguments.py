@@ -11,7 +11,6 @@ from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.parser import command_parser
 from tfdeploy.cli.run.cluster_arguments import arguments, exit_code
 from tfdeploy.errors import SpecError
-from tfdeploy.spec.cluster import cluster_spec
 
 
 def made(options: str, command: str = "python train.py", user: str = "") -> dict[str, Any]:
@@ -38,12 +37,6 @@ def test_options_become_arguments() -> None:
     }
 
 
-def test_the_rule_of_success_is_that_of_up_unless_it_is_set() -> None:
-    assert (
-        cluster_spec("run", made("--workers=2")).success == cluster_spec("up", {"command": ["a"], "workers": 2}).success
-    )
-
-
 def test_what_is_set_takes_the_place_of_an_argument() -> None:
     assert "restart" not in made('--set restart={"maximum":2} --set stop_grace_period=1s')
 
@@ -60,7 +53,6 @@ def test_the_caller_is_the_user_of_containers_on_a_docker_engine_alone() -> None
     ("options", "word"),
     [
         ("-- {worker_index}", "{worker_index} is not a placeholder"),
-        ("-- --index={index}", "{index} is not a placeholder"),
         ("--workers=0", "At least one worker"),
         ("--here --on=docker", "--here: cannot be with --on docker"),
         ("--image=tf", "--on docker"),

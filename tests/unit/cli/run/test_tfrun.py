@@ -1,17 +1,13 @@
 """`tfrun` takes what TFMesos' `tfrun` takes."""
 
-import tomllib
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.cli.calling import invoke
 from tfdeploy.cli import tfrun
-from tfdeploy.cli.command_table import BY_NAME
 from tfdeploy.cli.commands import run as run_command
-from tfdeploy.cli.parser import command_parser
 from tfdeploy.cli.run.session import Outcome
 from tfdeploy.cli.run.stack import Call
 
@@ -43,13 +39,3 @@ def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch
     }
     assert call.args["container"]["volumes"] == ["/data:/data"]
     assert call.args["command"] == ["python", "train.py", "-w", "{task_index}"]
-
-
-def test_the_letters_are_not_tfdeploys() -> None:
-    names = command_parser(BY_NAME["run"], "run")[0].option_names()
-    assert {name for name in names if not name.startswith("--")} == {"-e", "-h"}
-
-
-def test_it_is_installed() -> None:
-    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]
-    assert project["scripts"]["tfrun"] == "tfdeploy.cli.tfrun:main"

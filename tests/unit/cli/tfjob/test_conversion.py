@@ -8,7 +8,6 @@ import pytest
 
 from tfdeploy.cli.tfjob.conversion import Conversion, convert
 from tfdeploy.errors import SpecError
-from tfdeploy.spec.cluster import cluster_spec
 
 CONTAINER: Mapping[str, Any] = {"name": "tensorflow", "image": "mine:1", "command": ["python", "/train.py"]}
 
@@ -39,18 +38,6 @@ def job(spec: Mapping[str, Any] | None = None, meta: Mapping[str, Any] | None = 
 
 def worker(**settings: Any) -> Conversion:
     return job(Worker=replica(2, **settings))
-
-
-def test_the_least_job() -> None:
-    made = job()
-    assert (made.name, made.notes, made.secrets) == ("mnist", (), ())
-    assert made.args == {
-        "command": ["python", "/train.py"],
-        "flags": "never",
-        "workers": 2,
-        "restart": {"maximum": 0},
-        "container": {"image": "mine:1"},
-    }
 
 
 def test_replica_types_in_any_case() -> None:
@@ -88,17 +75,7 @@ def test_jobs_with_different_policies_have_their_own() -> None:
 
 
 def test_run_and_success_policies() -> None:
-    assert job({"successPolicy": "AllWorkers"}).args["success"] == "all-workers"
     assert "success" not in job({"successPolicy": ""}).args
-    policy = {
-        "cleanPodPolicy": "All",
-        "ttlSecondsAfterFinished": 60,
-        "activeDeadlineSeconds": 3600,
-        "suspend": True,
-        "schedulingPolicy": {"minAvailable": 1, "queue": "a", "priorityClass": "b", "scheduleTimeoutSeconds": 5},
-    }
-    names = {note.partition(": ")[0].rpartition(".")[2] for note in job({"runPolicy": policy}).notes}
-    assert names == {*policy, *policy["schedulingPolicy"]} - {"schedulingPolicy"}  # type: ignore[misc]
     assert job({"runPolicy": {"cleanPodPolicy": "Running", "schedulingPolicy": {"minAvailable": 2}}}).notes == ()
     assert job({"ttlSecondsAfterFinished": 60}).notes == job({"runPolicy": {"ttlSecondsAfterFinished": 60}}).notes
 
@@ -108,43 +85,6 @@ def test_workers_that_may_change_need_a_ps() -> None:
     assert made.args["elastic"] == {"max": 4}
     assert "elastic" not in job({"enableDynamicWorker": True}).args
     assert len(job({"enableDynamicWorker": True}).notes) == 1
-
-
-def test_the_cluster_on_kubernetes() -> None:
-    labels = {"kueue.x-k8s.io/queue-name": "team-a", "app": "x"}
-    pod = {"serviceAccountName": "trainer", "imagePullSecrets": [{"name": "registry"}]}
-    made = job(meta={"namespace": "kubeflow", "labels": labels}, Worker=replica(pod=pod), PS=replica())
-    assert made.args["kubernetes"] == {
-        "namespace": "kubeflow",
-        "queue": "team-a",
-        "service_account": "trainer",
-        "image_pull_secrets": ["registry"],
-    }
-    assert [note.partition(":")[0] for note in made.notes] == ["metadata.labels"]
-
-
-def test_pods() -> None:
-    pod = {
-        "nodeSelector": {"pool": "gpu"},
-        "priorityClassName": "low",
-        "terminationGracePeriodSeconds": 90,
-        "tolerations": [
-            {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
-            {"key": "pool", "value": "a"},
-            {"operator": "Exists"},
-        ],
-    }
-    meta = {"labels": {"team": "a"}, "annotations": {"sidecar.istio.io/inject": "false"}}
-    made = worker(pod=pod, meta=meta)
-    assert made.args["kubernetes"] == {
-        "node_selector": {"pool": "gpu"},
-        "priority_class": "low",
-        "tolerations": ["gpu:NoSchedule", "pool=a", "*"],
-        "labels": {"team": "a"},
-        "annotations": {"sidecar.istio.io/inject": "false"},
-    }
-    assert made.args["stop_grace_period"] == "90s"
-    assert made.notes == ()
 
 
 def test_resources() -> None:
@@ -161,47 +101,6 @@ def test_resources() -> None:
         worker(resources={"limits": {"memory": "much"}})
 
 
-def test_volumes() -> None:
-    volumes = [
-        {"name": "claim", "persistentVolumeClaim": {"claimName": "mnist", "readOnly": True}},
-        {"name": "folder", "hostPath": {"path": "/srv", "type": "Directory"}},
-        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
-        {"name": "files", "configMap": {"name": "files"}},
-        {"name": "scratch", "emptyDir": {}},
-        {"name": "keys", "secret": {"secretName": "keys"}},
-        {"name": "nfs", "nfs": {"server": "a", "path": "/"}},
-    ]
-    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
-    mounts[2]["mountPath"] = "/dev/shm"
-    made = worker(
-        pod={"volumes": volumes}, volumeMounts=[*mounts, {"name": "claim", "mountPath": "/a", "subPath": "a"}]
-    )
-    assert made.args["container"] == {
-        "image": "mine:1",
-        "volumes": ["mnist:/claim:ro", "/srv:/folder"],
-        "shm_size": "1GiB",
-    }
-    noted = [note.partition("spec.template.spec.")[2] or note for note in made.notes]
-    kinds = [note.partition(": ")[0].rpartition(".")[2] for note in noted]
-    assert sorted(kinds) == ["configMap", "nfs", "secret", "subPath"]
-
-
-def test_environment_and_secrets() -> None:
-    secret = {"secretKeyRef": {"name": "keys", "key": "token"}}
-    env = [
-        {"name": "A", "value": "1"},
-        {"name": "EMPTY"},
-        {"name": "TOKEN", "valueFrom": secret},
-        {"name": "token", "valueFrom": secret},
-        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        {"name": "TF_CONFIG", "value": "{}"},
-    ]
-    made = worker(env=env, envFrom=[{"secretRef": {"name": "keys"}}])
-    assert made.args["env"] == {"A": "1", "EMPTY": ""}
-    assert made.secrets == ("TOKEN", "token")
-    assert len(made.notes) == 4
-
-
 def test_commands() -> None:
     made = job(Chief=replica(), PS=replica(command=["python", "/ps.py"]))
     assert made.args["command"] == ["python", "/train.py"]
@@ -214,34 +113,6 @@ def test_commands() -> None:
     assert "entry point" in worker(command=[], args=["--x"]).notes[0]
     assert "command" not in worker(command=[]).args
     assert "$NAME" in worker(command=["echo", "$(NAME)"]).notes[0]
-
-
-def test_every_other_field_is_noted_by_its_path() -> None:
-    pod = {
-        "affinity": {"nodeAffinity": {"x": 1}},
-        "hostNetwork": True,
-        "initContainers": [{"name": "a"}],
-        "securityContext": {"fsGroup": 1, "runAsUser": 1000},
-        "neverSeen": {"a": 1},
-    }
-    ports = [{"name": "tfjob-port", "containerPort": 2222}, {"name": "http", "containerPort": 80}]
-    made = worker(pod=pod, ports=ports, livenessProbe={"x": 1}, securityContext={"runAsUser": 0, "privileged": True})
-    container = "spec.tfReplicaSpecs.Worker.template.spec.containers[0]"
-    assert {note.partition(": ")[0].replace(container, "C") for note in made.notes} == {
-        "C.ports[1]",
-        "C.livenessProbe",
-        "C.securityContext.privileged",
-        *(f"spec.tfReplicaSpecs.Worker.template.spec.{name}" for name in ("affinity", "hostNetwork", "initContainers")),
-        "spec.tfReplicaSpecs.Worker.template.spec.neverSeen",
-        "spec.tfReplicaSpecs.Worker.template.spec.securityContext.fsGroup",
-    }
-    assert made.args["container"]["user"] == "0"
-
-
-def test_what_the_server_wrote_is_no_setting() -> None:
-    meta = {"uid": "x", "resourceVersion": "1", "managedFields": [{}], "creationTimestamp": "x", "generation": 1}
-    meta["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-    assert job(meta=meta).notes == ()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("a.b_c", "a-b-c"), ("7th", "tfjob-7th"), ("mnist-", "mnist")])
@@ -259,8 +130,3 @@ def test_a_manifest_that_is_not_one_is_refused_by_the_path() -> None:
         with pytest.raises(SpecError) as error:
             convert({"metadata": {"name": "mnist"}, "spec": spec})
         assert error.value.where == path
-
-
-def test_the_arguments_are_valid() -> None:
-    made = job(Chief=replica(), Worker=replica(2, "ExitCode"), PS=replica(2, "OnFailure"), Evaluator=replica())
-    assert [task.name for task in cluster_spec(made.name, made.args).jobs] == ["chief", "ps", "worker", "evaluator"]
