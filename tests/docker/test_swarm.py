@@ -17,6 +17,8 @@ from tests.engine.nested import Nested
 from tests.waiting import until
 from tfdeploy.agent.model.events import TASK_STARTED
 
+pytestmark = pytest.mark.full
+
 SPREAD = (
     'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", container={"placement": ["hostname:UNIQUE"]}, '
     'jobs={"ps": {"container": {"placement": ["zone:IS:a"]}}, '
@@ -24,8 +26,6 @@ SPREAD = (
 )
 TALKS = """\
 import os, pathlib, socket, time
-
-pytestmark = pytest.mark.full
 train = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], os.environ["TFDEPLOY_HOSTNAME"])
 print("tcp_retries2", pathlib.Path("/proc/sys/net/ipv4/tcp_retries2").read_text().strip())
 print("began again" if train.exists() else "began", flush=True)

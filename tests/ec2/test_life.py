@@ -24,6 +24,8 @@ from tests.waiting import until
 from tfdeploy.backends.ec2.record_bucket import MANIFEST
 from tfdeploy.backends.record_copy import RecordCopy
 
+pytestmark = pytest.mark.full
+
 PROJECT = NetworkProject
 ZONE = "us-west-2b"
 _ELSEWHERE = {
@@ -43,8 +45,6 @@ and profiles; and what only the real provider asks."""
 
 MARKS = """\
 import os, pathlib, signal, sys
-
-pytestmark = pytest.mark.full
 signal.signal(signal.SIGTERM, lambda *_: (print("stopped in order", flush=True), sys.exit(0)))
 for name in ("scratch", "data"):
     marks = pathlib.Path("/", name, "marks")

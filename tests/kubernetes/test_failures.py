@@ -11,10 +11,10 @@ from tfdeploy.backends.kubernetes.backend import BACKEND
 from tfdeploy.backends.kubernetes.labels import controller_pod
 from tfdeploy.errors import BackendError
 
+pytestmark = pytest.mark.full
+
 STEPS = """\
 import os, pathlib, time
-
-pytestmark = pytest.mark.full
 folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
 counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))

@@ -1,5 +1,7 @@
 """A namespace that enforces Pod Security `restricted` takes tasks and controller of a cluster whose user is not root."""
 
+import pytest
+
 from tests.engine.images import PYTHON
 from tests.integration.conftest import Project
 from tests.kube.cluster import Cluster
@@ -9,6 +11,8 @@ from tests.waiting import until
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.backends.record_copy import RecordCopy
 
+pytestmark = pytest.mark.full
+
 NAMESPACE = "restricted"
 ARGUMENTS = (
     'backend="kubernetes", command=["python", "train.py"], code="code", workers=1, '
@@ -17,8 +21,6 @@ ARGUMENTS = (
 )
 SCRIPT = """\
 import os, pathlib
-
-pytestmark = pytest.mark.full
 pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], "model").write_text("trained")
 print("user", os.getuid(), os.getgid(), flush=True)
 """

@@ -20,6 +20,8 @@ from tfdeploy.agent.model.events import TASK_STARTED
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.record.record import Record
 
+pytestmark = pytest.mark.full
+
 TASKS = ("ps-0", "worker-0", "worker-1")
 JOB = ROOT / "programs/dcos_mnist/service/mnist.py"
 UTILS = "def greet(context):\n    print('context', sorted(context), flush=True)\n"
@@ -27,8 +29,6 @@ MAIN = """\
 import os, sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "utils"))
 import greetings, mnist
-
-pytestmark = pytest.mark.full
 
 def main(server, log_dir, context):
     greetings.greet(context)

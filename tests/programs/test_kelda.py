@@ -24,6 +24,8 @@ from tests.verbs import Terminal, Verbs
 from tests.waiting import until
 from tfdeploy.backends.ec2.backend import BACKEND
 
+pytestmark = pytest.mark.full
+
 MACHINES = ["MACHINE", "ROLE", "PROVIDER", "REGION", "SIZE", "PUBLIC IP", "STATUS"]
 CONTAINERS = ["CONTAINER", "MACHINE", "COMMAND", "HOSTNAME", "STATUS", "CREATED", "PUBLIC IP"]
 WORKERS = ["worker-0", "worker-1"]
@@ -32,8 +34,6 @@ REQUIREMENT = "einops==0.8.1"
 
 GATED_INSTALL = """\
 import os, sys, time
-
-pytestmark = pytest.mark.full
 while sys.orig_argv[1:3] == ["-m", "venv"] and not os.path.exists({gate!r}):
     time.sleep(0.1)
 """

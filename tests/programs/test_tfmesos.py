@@ -15,11 +15,11 @@ from tests.programs.program import Program
 from tests.verbs import Verbs
 from tests.waiting import until
 
+pytestmark = pytest.mark.full
+
 CLIENT = """\
 import sys, time
 import ingraph
-
-pytestmark = pytest.mark.full
 
 def client(targets):
     print(*sorted(targets), flush=True)
