@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent.record.terminal_text import safe
 from tfdeploy.cli.output import has_colours
-from tfdeploy.outputs import MachineRow, TaskRow
+from tfdeploy.outputs import TaskRow
 from tfdeploy.report.tables import ago, screen_text, text_table, wide_text
 
 RED, RESET = "\x1b[31m", "\x1b[0m"
@@ -36,14 +36,6 @@ def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
     assert "worker-0" in found
     assert "stopped (run finished)" in found
     assert ("COMMAND" in found) is (width > 80 or not more), "it goes first, and only where it must"
-
-
-@pytest.mark.parametrize("minutes", [0, 1, 57, 60 * 23, 60 * 24 * 400])
-@pytest.mark.parametrize("width", [60, 70, 80])
-@pytest.mark.parametrize("machine", [MACHINE, HERE])
-def test_an_age_keeps_its_words_or_has_no_column(machine: MachineRow, width: int, minutes: int) -> None:
-    head, row, *_ = screen_text([machine], [task()], width, NOW + 60 * minutes).splitlines()
-    assert ("CREATED" in head) is row.endswith(" ago")
 
 
 def test_a_terminal_shows_tasks_first_and_of_this_computer_neither_the_machine_nor_processes() -> None:

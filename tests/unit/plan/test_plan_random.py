@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -140,10 +139,3 @@ def test_spoilt_arguments_make_a_plan_or_are_refused(name: str, args: dict[str, 
         said = str(refusal)
         assert said == f"{refusal.where}: {refusal.wrong}. {refusal.remedy}"  # noqa: PT017
         assert all([refusal.where, refusal.wrong, refusal.remedy])  # noqa: PT017
-
-
-@given(LIKELY, st.text(min_size=1))
-def test_a_setting_that_nobody_reads_is_refused(args: dict[str, Any], name: str) -> None:
-    with pytest.raises(SpecError) as refusal:
-        cluster_spec("mnist", {**args, "jobs": {"worker": {f"{name}!": 1}}})
-    assert refusal.value.where == f"mnist: jobs.worker.{name}!"

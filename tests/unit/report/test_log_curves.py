@@ -146,3 +146,8 @@ def test_a_long_line_is_read_in_no_time() -> None:
     assert reading("loss " * 100_000 + "a_" * 100_000).values == {}
     assert reading("epoch " + " " * 100_000).epoch is None
     assert reading("1" * 100_000 + " step " + "9" * 4000).step is None
+
+
+def test_what_is_beyond_the_limit_of_a_line_is_not_stored() -> None:
+    assert reading("step 7 loss 0.5 " + "." * 5000 + " accuracy 0.5").values == {"loss": 0.5}
+    assert reading("." * 5000 + "\rstep 7").step == 7

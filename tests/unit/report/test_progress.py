@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.printing import progressed
 from tfdeploy.agent.record.progress import Progress
-from tfdeploy.report.progress import goal, sparkline, with_goals
+from tfdeploy.report.progress import goal, progress_text, sparkline, with_goals
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,18 @@ def test_values_become_blocks(values: list[float], drawn: str) -> None:
     assert len(sparkline(values)) == len(drawn)
     assert sparkline(values)[:1] == drawn[:1]
     assert sparkline(values)[-1:] == drawn[-1:]
+
+
+@pytest.mark.parametrize("digits", [16, 5000])
+def test_a_number_with_too_many_digits_is_no_goal(digits: int) -> None:
+    number = "9" * digits
+    assert goal(f"python train.py --steps={number}") is None
+    found = progress(
+        "--steps=200", lines("step 10 loss 2", f"step 20/{number} loss 1", f"step {number}/{number} loss 1")
+    )
+    assert (found.step, found.goal) == (20, 200)
+    unknown = progress("", lines("step 10", f"step 20/{number}"))
+    assert progress_text(unknown) == "step 20  10.0 steps/s"
 
 
 TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]

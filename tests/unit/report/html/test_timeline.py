@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.simulation import World
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
-from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, TASKS_SUCCEEDED, Ended, RunResult
+from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, STOP_REQUESTED, Ended, RunResult
 from tfdeploy.report.html.timeline import Timeline, timeline
 
 NOW = 100.0
@@ -18,7 +18,6 @@ SUBMITTED = Event(events.RUN_SUBMITTED)
 SUCCEEDED = Event(events.TASK_SUCCEEDED, task="w-0")
 FAILED = Event(events.RUN_ENDED, result=RunResult("failed", STARTUP_TIMEOUT, 0.0, ["w-1"]))
 STOPPED = Event(events.RUN_ENDED, result=RunResult("stopped", STOP_REQUESTED, 0.0))
-FINISHED = Event(events.RUN_ENDED, result=RunResult("succeeded", TASKS_SUCCEEDED, 0.0, ["w-0"]))
 KILLED, EXITED, NO_MEMORY = Ended(137, "SIGKILL"), Ended(3), Ended(137, "SIGKILL", True)
 
 
@@ -40,17 +39,6 @@ def drawn(hostname: str, *happened: Event, now: float = NOW) -> list[tuple[str, 
 def states(found: Timeline | None, hostname: str) -> list[str]:
     assert found is not None
     return [phase.state for phase in found.lanes[hostname]]
-
-
-def test_a_task_registers_waits_runs_and_ends() -> None:
-    ready = Event(events.BARRIER_PASSED, tasks=["w-0"])
-    assert drawn("w-0", SUBMITTED, registered("w-0"), ready, STARTED, SUCCEEDED, FINISHED) == [
-        ("scheduled", 0, 1, ""),
-        ("waiting", 1, 2, ""),
-        ("starting", 2, 3, ""),
-        ("running", 3, 4, "attempt 1"),
-        ("succeeded", 4, 5, ""),
-    ]
 
 
 @pytest.mark.parametrize(
