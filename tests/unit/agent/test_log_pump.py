@@ -96,15 +96,17 @@ def test_what_has_no_room_in_memory_either_is_dropped_and_counted(
 ) -> None:
     monkeypatch.setattr(log_pump, "MAX_PENDING", 100_000)
     program = Program(tmp_path)
+    count = 100_000 // FORMED
+    dropped = (5_000 - count) * len(LINE)
     disk.room = 0
     program.print(LINE * 5_000)
+    until(lambda: program.pump._count == dropped, "the pump has read all of it", SECONDS)
     disk.room = None
-    until(lambda: program.pump.dropped, "the count", SECONDS)
+    until(lambda: program.pump.dropped == dropped, "the count", SECONDS)
     program.print(b"after\n")
     program.end()
-    count = 100_000 // FORMED
     assert program.stored() == LINE * count + b"after\n"
-    assert program.pump.dropped == (5_000 - count) * len(LINE)
+    assert program.pump.dropped == dropped
 
 
 def test_what_waits_at_the_programs_end_is_dropped_when_the_disk_stays_full(
