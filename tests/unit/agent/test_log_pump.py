@@ -1,9 +1,11 @@
 """A program's output is read whatever the disk does; what is not stored is counted."""
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,20 @@ def test_what_waits_at_the_programs_end_is_dropped_when_the_disk_stays_full(
     assert program.log.path(0).read_bytes()[-len(LINE) :] == LINE, "a part of a line is cut off"
     assert program.stored() == LINE
     assert program.pump.dropped == 9 * len(LINE)
+
+
+def test_a_disk_that_fails_for_a_moment_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+    program = Program(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Spool, "pieces", fail)
+        program.print(LINE * 10_000)
+    program.print(b"after\n")
+    program.end()
+    assert program.stored() == LINE * 10_000 + b"after\n"
+    assert program.pump.dropped == 0
 
 
 @pytest.mark.parametrize("text", [b"\r10%", b"no newline at the end"])
