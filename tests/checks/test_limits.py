@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6447,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 63485,
+    "tests": 63627,
     "bench": 3498,
     "docs": 4549,
     "design": 1901,

@@ -190,3 +190,12 @@ def test_a_supervisord_whose_socket_is_gone_lives_and_gets_no_second_one(cluster
         cluster.stand()
         cluster.until_running("ps-0", "worker-0", times=2)
         assert len(supervisords(cluster)) == 1
+
+
+def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
+    cluster.up(SPAWNS, ps=1, workers=1)
+    pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
+    pids += [spawned(cluster, hostname)[0] for hostname in ("ps-0", "worker-0")]
+    pids += [cluster.pid(program) for program in ("controller", "ps-0", "worker-0")]
+    cluster.kill("supervisord")
+    until(lambda: not any(map(alive, pids)), "all has gone")

@@ -89,3 +89,18 @@ def environment(process: psutil.Process) -> dict[str, str]:
         return process.environ()
     except psutil.Error:
         return {}
+
+
+def test_the_token_is_in_no_argument_and_no_environment(cluster: Standing) -> None:
+    cluster.up(READS_SECRETS, workers=1)
+    cluster.until_running("worker-0")
+    assert holding(cluster.places.home, "a-token-of-the-tests") == ["token"]
+    for process in marked(cluster.places.home):
+        assert "a-token-of-the-tests" not in str(process.cmdline()) + str(process.environ())
+
+
+def test_nobody_else_can_look_into_the_clusters_folders(cluster: Standing) -> None:
+    cluster.up(READS_SECRETS, workers=1)
+    for folder in (cluster.places.home, cluster.places.secrets):
+        assert folder.stat().st_mode & 0o077 == 0, folder
+    assert cluster.places.token.stat().st_mode & 0o077 == 0

@@ -13,6 +13,7 @@ from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import sync
+from tfdeploy.agent.model.events import ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.model.run_state import (
     UPLOAD_GIVEN_UP,
@@ -26,7 +27,7 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.agent.model.sync import EXITED, Order
-from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.wire.rpc import CallObsolete
 
 
@@ -331,3 +332,19 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
     assert not drafts.exists(), "nobody continues it"
     with pytest.raises(CallObsolete):
         controller.uploads.begin("run", "worker-0", declared("a.keras"))
+
+
+def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
+    """A spot machine has uploaded before it was shut down; on the one that replaces it, of the same name, the program fails."""
+    run = RunState(spec("worker-0"), NOW)
+    record = Record(tmp_path)
+    files = [{"name": name, "size": 1, "version": "1"} for name in ("model.ckpt-500.index", "checkpoint")]
+    for declared in ([{"kind": "checkpoint", "name": "model.ckpt-500", "files": files}], []):
+        run.uploads = {"a": MachineUpload("worker-0", time.time())}
+        record.save(run)
+        controller = Controller(record)
+        upload(controller, True, *declared)
+        (artifact,) = controller.view(ViewRequest()).artifacts
+        assert (artifact.name, artifact.is_complete) == ("model.ckpt-500", True)
+    stored = [event for event in record.events("run") if event.kind == ARTIFACTS_STORED]
+    assert [event.artifacts for event in stored] == [["model.ckpt-500"]], "the second upload has stored nothing"

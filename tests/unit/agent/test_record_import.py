@@ -215,3 +215,13 @@ def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) 
     with pytest.raises(RunRefused, match="has runs already"):
         given(controller, there, is_moved=False)
     assert len(here.events(SPEC.id)) == 2
+
+
+@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/0.log", "runs/a b/run_state.json", "runs/-x/y"])
+def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
+    record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
+    (record.folder / path).parent.mkdir(parents=True)
+    (record.folder / path).write_text("x")
+    target = Controller(Record(tmp_path / "to"))
+    given(target, record)
+    assert Record(tmp_path / "to").runs() == [SPEC.id]

@@ -154,3 +154,19 @@ def test_code_keeps_its_executable_bits_and_without_code_the_folder_is_empty(tmp
     assert (tmp_path / "code/tools/run.sh").stat().st_mode & 0o777 == 0o755
     unpack(None, tmp_path / "empty")
     assert [*(tmp_path / "empty").iterdir()] == []
+
+
+def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:
+    folders = []
+    for cluster in ("one", "two", "three"):
+        folders.append(given(Record(tmp_path / cluster), run(base)))
+        (Path(folders[-1]) / "checkpoint").touch()
+    assert folders == [str(base / "first"), str(base / "first-2"), str(base / "first-3")]
+
+
+def test_a_damaged_archive_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    archive.write_bytes(b"cut off")
+    with pytest.raises(ValueError, match="not a zip file"):
+        unpack(archive, tmp_path / "code")
+    assert [*tmp_path.iterdir()] == [archive]

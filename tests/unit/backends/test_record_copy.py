@@ -245,3 +245,20 @@ def test_a_suspended_command_that_copies_the_record_blocks_no_other_one(
     present.print(0, [(STDOUT, b"more")])
     present.update()
     present.check_same()
+
+
+def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
+    present.store(one=b"12345", two=b"123456", three=b"1")
+    with monkeypatch.context() as patch:
+        patch.setattr(replica, "CLUSTER_BYTES", 10)
+        present.update()
+    assert rows(present) == [("one", True), ("two", False), ("three", False)]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "nonsense", '{"artifacts": [{}], "left_out": []}'])
+def test_a_list_of_artifacts_that_cannot_be_read_deletes_nothing(present: Distant, text: str) -> None:
+    present.store(one=b"content")
+    present.update()
+    (present.record.run_folder("run") / "artifacts.json").write_text(text)
+    present.update()
+    assert stored(present) == {"one": b"content"}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from docker.errors import APIError
 
 from tests.unit.props import CANARY, task_props
@@ -14,6 +15,7 @@ from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
 from tfdeploy.backends.docker.swarm.services import TOKEN_FILE
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
+from tfdeploy.errors import BackendError
 
 
 class Api:
@@ -89,3 +91,13 @@ def test_a_secret_that_exists_is_used_again() -> None:
     api.create_secret(f"{name}0", b"of another", {})
     runner(api).create_task(props("worker-1"))
     assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 1
+
+
+def test_a_service_never_gets_the_token_of_the_user() -> None:
+    api = Api()
+    api.create_secret = lambda *_: (_ for _ in ()).throw(  # type: ignore[method-assign]
+        APIError("no", SimpleNamespace(status_code=500), "no")  # type: ignore[arg-type]
+    )
+    with pytest.raises(BackendError):
+        runner(api).create_task(props("worker-1"))
+    assert api.made == []

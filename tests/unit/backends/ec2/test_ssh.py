@@ -202,3 +202,11 @@ def test_ssh_leads_to_a_machine_by_its_name_or_by_a_task_on_it(monkeypatch: pyte
     assert hands.ssh(CLUSTER, "worker-0") == [*begins, "mnist-worker-m0"]
     with pytest.raises(NotFound, match=r"has no machine 'm9'; it has mnist-ps-m0, mnist-worker-m0"):
         hands.ssh(CLUSTER, "m9")
+
+
+def test_ssh_tells_machines_apart_and_knows_no_other() -> None:
+    ssh.write(CLUSTER, known())
+    assert (run_ssh("mnist-ps-m0")["hostname"], run_ssh("mnist-ps-m0")["hostkeyalias"]) == ("198.51.100.7", "i-0a")
+    other = run_ssh("elsewhere")
+    assert (other["hostname"], "hostkeyalias" in other) == ("elsewhere", False)
+    assert other["user"] != "ubuntu"
