@@ -17,11 +17,11 @@ LIMITS = {
     "tfdeploy/backends": 3438,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2887,
+    "tfdeploy/backends/kubernetes": 2891,
     "tfdeploy/backends/ec2": 6447,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 63627,
+    "tests": 63650,
     "bench": 3498,
     "docs": 4549,
     "design": 1901,
@@ -34,7 +34,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47599, 316
+PACKAGE_LINES, PACKAGE_MODULES = 47603, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

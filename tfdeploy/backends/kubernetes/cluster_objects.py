@@ -97,14 +97,18 @@ class ClusterObjects:
         kind, meta = item["kind"], item["metadata"]
         existing = self.read(kind, meta["name"])
         has_pod = HASH_LABEL in meta["labels"]
-        if has_pod and (existing is None or not is_same(existing, item)):
+        # A claim that is being deleted exists as long as a pod mounts it.
+        is_ending = existing is None or (
+            "deletionTimestamp" in existing["metadata"] and kind != "PersistentVolumeClaim"
+        )
+        if is_ending or (has_pod and not is_same(existing or {}, item)):
             self._replace(item)
         else:
             change = {} if has_pod else repair(existing or {}, item)
             try:
                 self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
             except ApiError as error:
-                if has_pod or error.status != INVALID:
+                if has_pod or error.status not in (INVALID, NOT_FOUND):
                     raise
                 # The server changes no address of a Service. It accepts the definition: `create` was refused for the name alone.
                 self._replace(item)

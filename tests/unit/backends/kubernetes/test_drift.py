@@ -14,7 +14,7 @@ from tfdeploy.backends.kubernetes import cleanup, resources
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
 from tfdeploy.backends.kubernetes.controller_client import PodController
 from tfdeploy.backends.kubernetes.drift import repair
-from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
+from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, ID_LABEL, object_name, prefix
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set
 from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
 from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
@@ -336,3 +336,26 @@ def test_a_node_is_unreachable_where_kubernetes_does_not_know_whether_it_is_read
 
 def test_the_longest_name_is_a_label_with_the_hash_that_a_stateful_set_adds() -> None:
     assert len(object_name({**CLUSTER, "name": "a" * 40}, CONTROLLER) + "-0123456789") <= 63
+
+
+@pytest.mark.parametrize("when", ["while it is being deleted", "at the change"])
+def test_a_secret_that_ends_meanwhile_is_created_again(
+    server: StoredApi, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    path = OBJECTS.path("Secret", "of-a-task")
+    labels = {ID_LABEL: CLUSTER["id"]}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "of-a-task", "labels": labels}, "data": {}}
+    server.put(path, {**secret, "data": {"token": "old"}})
+    if when == "while it is being deleted":
+        server.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    respond = server._respond
+
+    def ends(method: str, target: str, query: Any, body: Any) -> tuple[int, Any]:
+        if method == "PATCH":
+            server.objects.pop(target, None)
+        return respond(method, target, query, body)
+
+    monkeypatch.setattr(server, "_respond", ends)
+    OBJECTS.apply({**secret, "data": {"token": "new"}})
+    assert server.objects[path]["data"] == {"token": "new"}
+    assert "deletionTimestamp" not in server.objects[path]["metadata"]
