@@ -91,27 +91,24 @@ class ClusterObjects:
 
     def apply(self, item: Mapping[str, Any]) -> None:
         """Create an object, or make the existing one like it. A Job or StatefulSet with another definition is deleted, and created
-        again when its pod is gone: the template of a Job cannot be changed. Another object is so if the server refuses the change."""
+        again when its pod is gone: the template of a Job cannot be changed. Another object is replaced if the server refuses the
+        change, and each one that is being deleted."""
         if self.create(item):
             return
         kind, meta = item["kind"], item["metadata"]
         existing = self.read(kind, meta["name"])
         has_pod = HASH_LABEL in meta["labels"]
-        # A claim that is being deleted exists as long as a pod mounts it.
-        is_ending = existing is None or (
-            "deletionTimestamp" in existing["metadata"] and kind != "PersistentVolumeClaim"
-        )
-        if is_ending or (has_pod and not is_same(existing or {}, item)):
+        if existing is None or _is_ending(existing, kind) or (has_pod and not is_same(existing, item)):
             self._replace(item)
-        else:
-            change = {} if has_pod else repair(existing or {}, item)
-            try:
-                self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
-            except ApiError as error:
-                if has_pod or error.status not in (INVALID, NOT_FOUND):
-                    raise
-                # The server changes no address of a Service. It accepts the definition: `create` was refused for the name alone.
-                self._replace(item)
+            return
+        change = {} if has_pod else repair(existing, item)
+        try:
+            self.api.json("PATCH", self.path(kind, meta["name"]), {**change, "metadata": meta}, MERGE)
+        except ApiError as error:
+            if has_pod or error.status not in (INVALID, NOT_FOUND):
+                raise
+            # The server changes no address of a Service. It accepts the definition: `create` was refused for the name alone.
+            self._replace(item)
 
     def _replace(self, item: Mapping[str, Any]) -> None:
         """Delete an object, and create it when it and its pod are gone: until then, a program may run.
@@ -120,17 +117,18 @@ class ClusterObjects:
             BackendError: it is not in time.
         """
         kind, name, hostname = item["kind"], item["metadata"]["name"], hostname_of(item)
+        has_pod = kind in _OWNERS
         self.delete(kind, name)
 
-        def is_gone() -> bool:
-            return hostname not in self.pods() and self.read(kind, name) is None
+        def is_created() -> bool:
+            is_gone = self.read(kind, name) is None and not (has_pod and hostname in self.pods())
+            return is_gone and self.create(item)
 
         seconds, error = _REMOVE_SECONDS, f"the {kind} {name} was not removed"
-        if kind in _OWNERS:
+        if has_pod:
             seconds += float(item["spec"]["template"]["spec"]["terminationGracePeriodSeconds"])
             error = f"the pod of {hostname} did not end. `pulumi up --refresh` starts the task again when it has"
-        wait_for(is_gone, error, seconds)
-        self.create(item)
+        wait_for(is_created, error, seconds)
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object when what it owns is gone; "not found" is success."""
@@ -256,6 +254,11 @@ def is_same(existing: Json, desired: Mapping[str, Any]) -> bool:
     meta = existing["metadata"]
     has_hash = meta["labels"].get(HASH_LABEL) == desired["metadata"]["labels"][HASH_LABEL]
     return has_hash and "deletionTimestamp" not in meta and not job_problem(existing)
+
+
+def _is_ending(existing: Json, kind: str) -> bool:
+    """Whether an object is being deleted, and waits for no pod: a claim exists as long as a pod mounts it."""
+    return "deletionTimestamp" in existing["metadata"] and kind != "PersistentVolumeClaim"
 
 
 def objects_of(cluster: ClusterRef) -> ClusterObjects:
