@@ -115,8 +115,7 @@ class Search:
 
         A copy may lack output that was searched. Elsewhere such output was lost, and other lines may come in its place.
         """
-        self.patterns = dict(patterns)
-        self._patterns = _Patterns(self.patterns, {})
+        self.patterns = _Patterns(dict(patterns), {})
         self._record, self._run_id = record, run_id
         self._path = record.run_folder(run_id) / SEARCH_FILE
         self._tasks: Dict[str, _TaskSearch] = {}
@@ -124,11 +123,11 @@ class Search:
         """The first task that the last call had no time for."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             data = json.loads(self._path.read_bytes())
-            is_same = data["patterns"] == self.patterns
-            stored = data["tasks"] if is_same else {}
-            tasks = {name: _TaskSearch(name, record.log(run_id, name), state) for name, state in stored.items()}
-            self._patterns = _Patterns(self.patterns, data["slow"] if is_same else {})
-            self._tasks = {name: task for name, task in tasks.items() if not task.is_ahead() or is_copy}
+            if data["patterns"] == patterns:
+                stored = data["tasks"].items()
+                tasks = {name: _TaskSearch(name, record.log(run_id, name), state) for name, state in stored}
+                self.patterns = _Patterns(dict(patterns), data["slow"])
+                self._tasks = {name: task for name, task in tasks.items() if not task.is_ahead() or is_copy}
 
     def advance(self, run: RunState, seconds: float = float("inf")) -> Found:
         """Search new lines; what was found until now. Where `seconds` are not enough, the next call continues."""
@@ -141,7 +140,7 @@ class Search:
                 self._next = hostname
             if hostname not in self._tasks:
                 self._tasks[hostname] = _TaskSearch(hostname, self._record.log(self._run_id, hostname), {})
-            has_changed |= self._tasks[hostname].advance(self._patterns, deadline)
+            has_changed |= self._tasks[hostname].advance(self.patterns, deadline)
         if has_changed:
             self._store()
         tasks = [self._tasks[hostname] for hostname in order]
@@ -151,13 +150,13 @@ class Search:
             metrics=metrics,
             progress={task.hostname: task.progress for task in tasks},
             unprinted=self._unprinted(run, metrics),
-            warnings=self._patterns.warnings(),
+            warnings=self.patterns.warnings(),
             is_at_end=all(task.is_at_end for task in tasks),
         )
 
     def _store(self) -> None:
         tasks = {name: task.to_dict() for name, task in self._tasks.items()}
-        data = {"patterns": self.patterns, "slow": self._patterns.slow, "tasks": tasks}
+        data = {"patterns": self.patterns.texts, "slow": self.patterns.slow, "tasks": tasks}
         with suppress(OSError):
             if self._path.parent.exists():
                 write_whole(self._path, json.dumps(data))
@@ -168,7 +167,7 @@ class Search:
         if not run.result or run.result.cause != TASKS_SUCCEEDED or len(searched) < len(run.training_tasks):
             return []
         unsearched = {name for task in searched for name in task.unsearched}
-        return [name for name in self.patterns if name not in metrics and name not in unsearched]
+        return [name for name in self.patterns.texts if name not in metrics and name not in unsearched]
 
 
 def _search_order(run: RunState) -> List[str]:

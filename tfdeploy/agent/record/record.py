@@ -339,7 +339,7 @@ class Record:
         from .output_search import Search  # most commands get what was found from the controller
 
         run_id, patterns = run.spec.id, run.spec.metrics if patterns is None else patterns
-        if run_id not in self._searches or self._searches[run_id].patterns != patterns:
+        if run_id not in self._searches or self._searches[run_id].patterns.texts != patterns:
             self._searches[run_id] = Search(self, run_id, patterns, self._is_copy)
         return self._searches[run_id].advance(run, seconds)
 
