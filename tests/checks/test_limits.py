@@ -13,17 +13,17 @@ LIMITS = {
     "tfdeploy/program": 1706,
     "tfdeploy/spec": 2175,
     "tfdeploy/plan": 1804,
-    "tfdeploy/agent": 11346,
+    "tfdeploy/agent": 11345,
     "tfdeploy/backends": 3438,
     "tfdeploy/backends/local": 1683,
     "tfdeploy/backends/docker": 3817,
-    "tfdeploy/backends/kubernetes": 2891,
-    "tfdeploy/backends/ec2": 6447,
+    "tfdeploy/backends/kubernetes": 2894,
+    "tfdeploy/backends/ec2": 6446,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
     "tests": 63650,
     "bench": 3498,
-    "docs": 4549,
+    "docs": 4550,
     "design": 1901,
     "tools": 12823,
     "programs": 25894,
@@ -34,7 +34,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47603, 316
+PACKAGE_LINES, PACKAGE_MODULES = 47604, 316
 
 DENSITY = {
     "mean length of a function": 8.6,

@@ -41,7 +41,6 @@ MANIFEST = f"{PREFIX}current.json"
 TAGS = "cluster.json"
 """The object with the tags of the cluster, because S3 has no tags for folders."""
 
-
 _SHOWN = 3
 """So many of the files that cannot be downloaded are named."""
 
