@@ -46,10 +46,10 @@ class Ec2Project(AwsProject):
         self.efs = self._shared()
 
     def _shared(self) -> str:
-        """A file system of the user's, in which the tasks count how often they were started."""
+        """A file system of the user's in the default VPC (a project may have its own), in which the tasks count their starts."""
         efs, ec2 = self.box.client("efs"), self.box.client("ec2")
         name: str = efs.create_file_system(CreationToken=self.name)["FileSystemId"]
-        for subnet in ec2.describe_subnets()["Subnets"]:
+        for subnet in ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]:
             efs.create_mount_target(FileSystemId=name, SubnetId=subnet["SubnetId"])
         self.count_in(name)
         return name
