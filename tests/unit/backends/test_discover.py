@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
 from tfdeploy.backends.docker.labels import LABEL_PREFIX, cluster_labels, stack_labels
@@ -52,11 +50,10 @@ def test_things_of_a_region_have_a_price() -> None:
     assert found.per_hour is None
 
 
-def test_a_folder_tells_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_tells_the_cluster(state_folder: Path) -> None:
     folder = f"/s/clusters/my-cluster-{ID}"
     assert local.cluster_of(folder) == {**cluster_ref("local", folder, "?", "?", "my-cluster"), "owner": ""}
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    home = tmp_path / f"tfdeploy/clusters/mnist-{ID}"
+    home = state_folder / f"tfdeploy/clusters/mnist-{ID}"
     home.mkdir(parents=True)
     cluster = cluster_ref("local", str(home))
     (home / "cluster.json").write_text(json.dumps(cluster))

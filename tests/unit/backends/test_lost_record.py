@@ -28,9 +28,8 @@ LOGS = ["worker-0", "worker-0-left", "worker-0-left1"]
 
 
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
+def copy() -> Record:
     """The copy on this computer: worker-0 runs its second attempt."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     run = run_state(address_book={"worker-0": "worker-0:2222"})
     task = run.tasks["worker-0"]
     task.attempt, task.state, task.report = 2, RUNNING, LauncherReport("worker-0", "one")

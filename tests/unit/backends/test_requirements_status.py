@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,6 @@ from tfdeploy.backends import requirements_status
 from tfdeploy.backends.requirements_status import installing, noted
 
 CLUSTER = cluster_ref(name="mnist")
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import itertools
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,15 +10,16 @@ from typing import Any, cast
 
 import pytest
 
+from tests.unit.backends.conftest import Clock
+from tests.unit.backends.docker.fake_engine import FakeSwarm, runner_of
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import Ended, LauncherReport, RunResult, RunState
 from tfdeploy.backends import container_runner, rolling_update
 from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
+from tfdeploy.backends.docker.swarm.services import task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
-from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.rolling_update import (
     Position,
     StartClock,
@@ -44,7 +44,10 @@ UPDATE_SECONDS = 0.05
 
 
 @pytest.fixture(autouse=True)
-def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_times(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that turns the clock has the times that are used outside of tests."""
+    if "clock" in request.fixturenames:
+        return
     monkeypatch.setattr(rolling_update, "_START_TIMEOUT", 0.2)
     for name in ("_POLL_SECONDS", "_START_POLL_SECONDS", "_LONGEST_PAUSE"):
         monkeypatch.setattr(rolling_update, name, 0.0)
@@ -133,51 +136,33 @@ def job() -> World:
     return world
 
 
-class FakeSwarm:
+class OneService(FakeSwarm):
     """A Swarm of one service with a fixed state."""
 
-    cluster = task_props()["cluster"]
-
-    def __init__(self, state: EngineTask | None, failures: Iterator[int]) -> None:
-        self.applied: list[Service] = []
-        self._state = state
-        self._failures = failures
-
-    def apply(self, desired: Service) -> None:
-        self.applied.append(desired)
-
-    def secret(self, name: str, content: str) -> Reference:
-        return cast(Reference, task_props()["dependencies"]["launcher_token"])
+    def __init__(self, state: EngineTask | None = None, failures: Iterator[int] | None = None) -> None:
+        super().__init__()
+        self.state = state
+        self._failures = failures or itertools.repeat(0)
 
     def history(self, _: str) -> TaskHistory:
         failures = range(next(self._failures))
-        failed = [StartFailure(str(number), "will not start") for number in failures]
-        return TaskHistory(self._state, failed)
+        return TaskHistory(self.state, [StartFailure(str(number), "will not start") for number in failures])
 
 
-class Observations:
-    """Runs that are observed one after the other; the last one is repeated."""
-
-    def __init__(self, runs: Iterator[RunState | None]) -> None:
-        self._runs = runs
-        self._last: RunState | None = None
-
-    def __call__(self) -> RunState | None:
-        self._last = next(self._runs, self._last)
-        return self._last
+def observations(*runs: RunState | None) -> Callable[[], RunState | None]:
+    """Observes these runs one after the other; the last one is repeated."""
+    observed = itertools.chain(runs, itertools.repeat(runs[-1]))
+    return lambda: next(observed)
 
 
 def replace_worker(
-    runs: Sequence[RunState | None],
-    state: EngineTask | None = None,
-    failures: Iterator[int] | None = None,
-    **options: Any,
+    runs: Sequence[RunState | None], state: EngineTask | None = None, failures: Iterator[int] | None = None
 ) -> None:
     """Replace worker-1 while the controller shows these runs; after a failure, its previous service is restored."""
-    swarm = FakeSwarm(state, failures or itertools.repeat(0))
+    swarm = OneService(state, failures)
     desired, previous = task_service(task_props()), task_service(task_props(limits={"memory": 7}))
     try:
-        replace_task(cast(Swarm, swarm), desired, previous, "worker-1", Observations(iter(runs)), **options)
+        replace_task(cast(Swarm, swarm), desired, previous, "worker-1", observations(*runs))
     except BackendError:
         assert swarm.applied == [desired, previous]
         raise
@@ -194,26 +179,27 @@ def with_task(instance: str, **fields: Any) -> RunState:
 OLD: dict[str, Any] = {"instance": "old", "state": "running", "started": 5.0, "seen": 100.0}
 
 
-def test_it_is_done_when_another_launcher_has_run_the_task_for_a_while() -> None:
-    waiting = with_task(**{**OLD, "instance": "new", "state": "waiting"})
-    fresh = with_task(instance="new", state="running", started=100.0, seen=101.0)
-    stable = with_task(instance="new", state="running", started=100.0, seen=102.5)
-    replace_worker([with_task(**OLD), with_task(**OLD), None, waiting, fresh, stable])
+FRESH = with_task(instance="new", state="running", started=100.0, seen=101.0)
+STABLE = with_task(instance="new", state="running", started=100.0, seen=102.5)
 
 
 @pytest.mark.parametrize(
-    "last",
+    ("observed", "is_done"),
     [
-        with_task(**OLD),
-        with_task(**{**OLD, "instance": "new", "state": "restarting"}),
-        with_task(instance="new", state="running", started=100.0, seen=101.0),
-        None,
+        ([with_task(**OLD), None, with_task(**{**OLD, "instance": "new", "state": "waiting"}), FRESH, STABLE], True),
+        *([[with_task(**{**OLD, "state": state})], True] for state in ("failed", "succeeded", "stopped")),
+        ([with_task(**OLD)], False),
+        ([with_task(**{**OLD, "instance": "new", "state": "restarting"})], False),
+        ([FRESH], False),
+        ([None], False),
     ],
 )
-def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) -> None:
+def test_it_is_done_when_another_launcher_runs_the_task_for_a_while_or_this_run_starts_it_no_more(
+    observed: list[RunState | None], is_done: bool
+) -> None:
     rejected = EngineTask(False, "", "rejected", "No such image: gone:1")
-    with pytest.raises(BackendError, match=r"^worker-1 .*: No such image: gone:1$"):
-        replace_worker([with_task(**OLD), last], rejected)
+    with nullcontext() if is_done else pytest.raises(BackendError, match=r"^worker-1 .*: No such image: gone:1$"):
+        replace_worker([with_task(**OLD), *observed], None if is_done else rejected)
 
 
 FAILED = {**OLD, "instance": "new", "state": "restarting", "end": Ended(3)}
@@ -227,11 +213,9 @@ def test_the_program_need_not_run_where_the_planned_run_is_another_one(
     run.spec = replace(run.spec, id="r1", content_id="c1")
     before = with_task(**OLD)
     before.spec = run.spec
-    runner, swarm = DockerTaskRunner(), FakeSwarm(EngineTask(True, "", "running"), itertools.repeat(0))
     monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.0)
-    observations = Observations(iter([before, before, run]))
-    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
-    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observations))
+    swarm = OneService(EngineTask(True, "", "running"))
+    runner = runner_of(swarm, SimpleNamespace(current_run=observations(before, before, run)))
     props = task_props(limits={"memory": 7}, run=planned)
     desired, former = task_service(props), task_service(task_props())
     with nullcontext() if is_done else pytest.raises(BackendError, match=r": its program ended with exit code 3$"):
@@ -253,14 +237,10 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
     monkeypatch: pytest.MonkeyPatch, state: str, former: Any, is_at_once: bool
 ) -> None:
     """As after a wrong image that is corrected: its tasks and its controller have never run."""
-    runner, swarm = (
-        DockerTaskRunner(),
-        FakeSwarm(EngineTask(False, "", "rejected", "no such image"), itertools.repeat(0)),
-    )
+    swarm = OneService(EngineTask(False, "", "rejected", "no such image"))
     tasks = {"controller": EngineTask(True, "", state)} if state else {}
     monkeypatch.setattr(swarm, "tasks", lambda: tasks, raising=False)
-    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
-    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=lambda: None))
+    runner = runner_of(swarm, SimpleNamespace(current_run=lambda: None))
     run = former and with_task(**OLD)
     if run is not None:
         run.result = None if former == "open" else former
@@ -273,11 +253,6 @@ def test_where_no_controller_can_report_a_task_is_updated_at_once(
     assert swarm.applied == [desired] + [wrong] * (not is_at_once)
 
 
-@pytest.mark.parametrize("state", ["failed", "succeeded", "stopped"])
-def test_a_task_that_this_run_does_not_start_again_is_not_waited_for(state: str) -> None:
-    replace_worker([with_task(**OLD), with_task(**{**OLD, "state": state})])
-
-
 def test_the_time_of_a_pull_does_not_count_and_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -285,13 +260,12 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
     clock = SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None)
     monkeypatch.setattr(rolling_update, "time", clock)
     monkeypatch.setattr(rolling_update, "_MAX_START_TIMEOUT", 1.0)
-    stable = with_task(instance="new", state="running", started=100.0, seen=103.0)
-    replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "pulling"))
+    replace_worker([*[with_task(**OLD)] * 50, STABLE], EngineTask(True, "", "pulling"))
     assert capsys.readouterr().out == "worker-1: the machine pulls the image\n"
     with pytest.raises(BackendError, match=r": starting$"):
-        replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "starting"))
+        replace_worker([*[with_task(**OLD)] * 50, STABLE], EngineTask(True, "", "starting"))
     with pytest.raises(BackendError, match=r": not found$"):
-        replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "pulling", "not found"))
+        replace_worker([*[with_task(**OLD)] * 50, STABLE], EngineTask(True, "", "pulling", "not found"))
     assert capsys.readouterr().out == "worker-1: pulling: not found\n", "printed once"
 
 
@@ -303,7 +277,7 @@ def test_a_container_that_fails_several_times_is_not_waited_for() -> None:
 @pytest.mark.parametrize("hostname", ["worker-1", "ps-0"])
 @pytest.mark.parametrize("is_in_turn", [True, False])
 def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hostname: str, is_in_turn: bool
+    capsys: pytest.CaptureFixture[str], hostname: str, is_in_turn: bool
 ) -> None:
     """The other workers may end by themselves until `worker_timeout`, and the parameter servers serve them."""
     world = World(ps=1, workers=2, worker_timeout="90s")
@@ -314,52 +288,45 @@ def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
     assert finishing.tasks[hostname].state == "running"
     world.exit("worker-1")
     ended = RunState.from_dict(world.job.to_dict())
-    swarm, observed = FakeSwarm(None, itertools.repeat(0)), list[bool]()
+    swarm, observed = OneService(), list[bool]()
 
     def observe() -> RunState:
         assert not swarm.applied
         observed.append(True)
         return ended if len(observed) > 5 else finishing
 
-    runner = DockerTaskRunner()
     former = task_service(task_props(hostname=hostname))
     services = {hostname: {"Spec": {"Labels": former.labels}}}
-    monkeypatch.setattr(FakeSwarm, "services", lambda _: services, raising=False)
-    monkeypatch.setattr(FakeSwarm, "engine", SimpleNamespace(host="", call=lambda request: []), raising=False)
-    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
-    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observe))
+    vars(swarm).update(services=lambda: services, engine=SimpleNamespace(host="", call=lambda request: []))
     old, new = task_props(hostname=hostname), task_props(hostname=hostname, limits={"memory": 7})
     if is_in_turn:
         replace_task(cast(Swarm, swarm), task_service(new), former, hostname, observe)
     else:
-        runner.update_task(old, new)
+        runner_of(swarm, SimpleNamespace(current_run=observe)).update_task(old, new)
     assert (len(observed), len(swarm.applied)) == (6, 1)
     text = f"{hostname} gets its new settings when its program has ended, in at most 90 s"
     assert capsys.readouterr().out == f"{text}\n"
 
 
-def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(clock: Clock) -> None:
     world = World(workers=2, worker_timeout="90s")
     world.come()
     world.exit("worker-0")
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + max(seconds, 1.0)))
-    swarm = FakeSwarm(None, itertools.repeat(0))
+    swarm, begin = OneService(), clock.now
     desired = task_service(task_props())
     replace_task(cast(Swarm, swarm), desired, desired, "worker-1", lambda: world.job)
-    assert (now[0], len(swarm.applied)) == (90.0, 1)
+    assert (clock.now - begin, len(swarm.applied)) == (90.0, 1)
 
 
 def wait_for_controller(states: Sequence[EngineTask | None], failures: Iterator[int] | None = None) -> None:
     """Wait while the engine reports these states, one after the other; the last one is repeated."""
-    swarm, observed = FakeSwarm(None, failures or itertools.repeat(0)), iter(states)
+    swarm, observed = OneService(None, failures), iter(states)
     clock = StartClock(cast(Swarm, swarm), "controller", "the controller")
     clock.begin(600.0, 600.0)
 
     def has_started() -> bool:
-        swarm._state = next(observed, swarm._state)
-        return swarm._state == RUNS
+        swarm.state = next(observed, swarm.state)
+        return swarm.state == RUNS
 
     wait_for_start(clock, has_started)
 
@@ -378,21 +345,15 @@ RUNS, STARTS, PULLS, UNBORN = (EngineTask(True, "", state) for state in ("runnin
     ],
 )
 def test_why_the_controller_does_not_start_stands_for_a_minute(
-    monkeypatch: pytest.MonkeyPatch, states: list[EngineTask], failures: int, seconds: float
+    clock: Clock, states: list[EngineTask], failures: int, seconds: float
 ) -> None:
-    monkeypatch.undo()  # the times that are used outside of tests
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda _: now.__setitem__(0, now[0] + 1.0))
+    begin = clock.now
     reason = states[-1].reason or "the engine reports no reason"
     with pytest.raises(NotStarted, match=f"^the controller did not start: {'will not start' if failures else reason}$"):
         wait_for_controller(states, (min(number, failures) for number in itertools.count()))
-    assert now[0] == pytest.approx(seconds, abs=2)
+    assert clock.now - begin == pytest.approx(seconds, abs=2)
 
 
-def test_a_reason_that_is_over_in_a_moment_ends_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda _: now.__setitem__(0, now[0] + 1.0))
+@pytest.mark.usefixtures("clock")
+def test_a_reason_that_is_over_in_a_moment_ends_no_wait() -> None:
     wait_for_controller([*[STARTS._replace(reason="FailedMount: not yet")] * 55, *[STARTS] * 200, RUNS])

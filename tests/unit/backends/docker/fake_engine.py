@@ -9,16 +9,57 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import psutil
 
+from tests.unit.props import task_props
 from tfdeploy.agent.wire.call_relay import TOKEN_MARK
 from tfdeploy.agent.wire.rpc import TOKEN_HEADER
+from tfdeploy.backends.docker.swarm.services import Reference, Service
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.terminal import STDOUT
 
 VERSION = "1.41"
 TOKEN = "5ec2e7"
+
+
+class FakeApi:
+    """An engine whose API is this object."""
+
+    host = "unix:///d.sock"
+
+    def call(self, request: Callable[[Any], Any]) -> Any:
+        return request(self)
+
+    call_once = remove = call
+
+
+class FakeSwarm:
+    """A Swarm that remembers the services that it gets."""
+
+    cluster = task_props()["cluster"]
+
+    def __init__(self) -> None:
+        self.applied: list[Service] = []
+
+    def apply(self, desired: Service) -> None:
+        self.applied.append(desired)
+
+    create = apply
+
+    def secret(self, name: str, content: str) -> Reference:
+        """That of a task's token."""
+        return cast(Reference, task_props()["dependencies"]["launcher_token"])
+
+
+def runner_of(swarm: FakeSwarm, controller: Any) -> DockerTaskRunner:
+    """The task runner of a cluster with this Swarm and this controller."""
+    runner = DockerTaskRunner()
+    vars(runner).update(objects=lambda _: swarm, controller=lambda _: controller)
+    return runner
+
+
 _FRAME = 1000
 
 

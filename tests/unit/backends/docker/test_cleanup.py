@@ -2,13 +2,14 @@
 what it says about those that still exist."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 from docker.errors import APIError
 
+from tests.unit.backends.docker.fake_engine import FakeApi
 from tests.unit.props import cluster, dependencies, run_props
 from tfdeploy.backends.base import CONTROLLER, ClusterRef
 from tfdeploy.backends.container_layout import TRAIN_FOLDER
@@ -37,7 +38,7 @@ def _has(labels: Mapping[str, str], filters: Mapping[str, Any]) -> bool:
 
 
 @dataclass
-class TwoMachines:
+class TwoMachines(FakeApi):
     """The manager's engine `m0` of a Swarm with a second machine, on which the helper ends in a given state."""
 
     helper_state: str = "complete"
@@ -50,11 +51,6 @@ class TwoMachines:
     containers_here: list[str] = field(default_factory=list)
     in_use: int = 0
     """So many times it refuses to remove the network `replaced`."""
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
-
-    call_once = remove = call
 
     def swarm_info(self) -> dict[str, Any]:
         return {"NodeID": "node0"}

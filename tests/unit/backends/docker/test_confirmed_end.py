@@ -1,12 +1,14 @@
 """A task starts in a new container only after something confirms that the program in the former one has ended."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from tests.unit.backends.conftest import Clock
+from tests.unit.backends.docker.fake_engine import FakeApi, FakeSwarm, runner_of
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.model.run_state import RunResult, RunState
@@ -15,7 +17,7 @@ from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.swarm.confirmed_end import FormerLauncher, wait_for_former_launcher
-from tfdeploy.backends.docker.swarm.services import Reference, Service, task_service
+from tfdeploy.backends.docker.swarm.services import task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError, NotFound
@@ -24,26 +26,6 @@ from tfdeploy.resources import TaskProvider
 DOWN = {"box": "unreachable (heartbeat failure)"}
 NO_ANSWER = 60.0
 """For so long an update waits where nothing confirms the end."""
-
-
-class Clock:
-    """The time, which only waiting moves."""
-
-    def __init__(self) -> None:
-        self.now = 500.0
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    made = Clock()
-    monkeypatch.setattr(time, "monotonic", lambda: made.now)
-    monkeypatch.setattr(time, "sleep", made.sleep)
-    yield made
-    monkeypatch.undo()
 
 
 @pytest.mark.parametrize(
@@ -81,20 +63,12 @@ def test_the_wait_ends_when_the_machine_is_back_or_was_removed(clock: Clock, aft
     assert clock.now - begin == 5
 
 
-class Engine:
+class Engine(FakeApi):
     """An engine that manages two machines; one of them may not respond."""
-
-    host = "unix:///d.sock"
 
     def __init__(self, state: str) -> None:
         self._state = state
         self.removed: list[str] = []
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        """Call the API."""
-        return request(self)
-
-    remove = call
 
     def nodes(self) -> list[dict[str, Any]]:
         """The machines `box` and `another`."""
@@ -113,30 +87,17 @@ def node(hostname: str, state: str) -> dict[str, Any]:
     return {"ID": f"id-{hostname}", "Description": {"Hostname": hostname}, "Status": status, "Spec": spec}
 
 
-class Swarm:
+class Swarm(FakeSwarm):
     """A Swarm with these services."""
 
-    cluster = task_props()["cluster"]
-
     def __init__(self, services: Sequence[str] = ("worker-1", CONTROLLER), state: str = "ready") -> None:
+        super().__init__()
         self._services = services
         self.engine = Engine(state)
-        self.applied: list[Service] = []
 
     def services(self) -> dict[str, Any]:
-        """The existing services."""
         labels = dict(task_service(task_props()).labels)
         return {hostname: {"Spec": {"Labels": labels}} for hostname in self._services}
-
-    def secret(self, name: str, content: str) -> Reference:
-        """That of a task's token."""
-        return cast(Reference, task_props()["dependencies"]["launcher_token"])
-
-    def apply(self, desired: Service) -> None:
-        """Create or update the service."""
-        self.applied.append(desired)
-
-    create = apply
 
 
 class Controller:
@@ -158,6 +119,7 @@ class Controller:
 
 
 SILENT = FormerLauncher("box", 20.0)
+REFUSED = pytest.raises(BackendError, match="worker-1 is not started: box is unreachable")
 
 
 @pytest.mark.parametrize(
@@ -172,23 +134,12 @@ SILENT = FormerLauncher("box", 20.0)
     ],
 )
 def test_an_update_replaces_a_task_only_when_its_former_machine_can_stop_it(
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    changes: dict[str, Any],
-    state: str,
-    former: FormerLauncher,
-    applied: int,
+    clock: Clock, changes: dict[str, Any], state: str, former: FormerLauncher, applied: int
 ) -> None:
-    swarm, runner = Swarm(state=state), DockerTaskRunner()
-    monkeypatch.setattr(runner, "objects", lambda cluster: swarm)
-    monkeypatch.setattr(runner, "controller", lambda cluster: Controller(former))
-    begin = clock.now
-    update = partial(runner.update_task, task_props(), task_props(**changes))
-    if applied:
+    swarm, begin = Swarm(state=state), clock.now
+    update = partial(runner_of(swarm, Controller(former)).update_task, task_props(), task_props(**changes))
+    with nullcontext() if applied else REFUSED:
         update()
-    else:
-        with pytest.raises(BackendError, match="worker-1 is not started: box is unreachable"):
-            update()
     assert (clock.now - begin, len(swarm.applied)) == (0.0 if applied else NO_ANSWER, applied)
 
 
@@ -204,12 +155,7 @@ def test_an_update_replaces_a_task_only_when_its_former_machine_can_stop_it(
     ],
 )
 def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machine_can_run_it(
-    clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
-    services: Sequence[str],
-    state: str,
-    former: str,
-    waited: float,
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, services: Sequence[str], state: str, former: str, waited: float
 ) -> None:
     """What `heal` and `up --refresh` do, by way of the provider that they call."""
     swarm, controller = Swarm(services, state), Controller(FormerLauncher(former, 20.0))
@@ -217,10 +163,7 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
     monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: controller)
     begin = clock.now
     create = partial(TaskProvider().create, dict(task_props(machine="another")))
-    if waited:
-        with pytest.raises(BackendError, match="worker-1 is not started: box is unreachable"):
-            create()
-    else:
+    with REFUSED if waited else nullcontext():
         create()
     assert (clock.now - begin, len(swarm.applied)) == (waited, not waited)
 

@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ import pytest
 from docker.errors import NotFound
 
 from tests.clusters import cluster_ref
+from tests.unit.backends.docker.fake_engine import FakeApi
 from tfdeploy.backends import lost_record
 from tfdeploy.backends.container_layout import TASK_FOLDER
 from tfdeploy.backends.docker import left_swarm
@@ -33,15 +33,12 @@ def archive(**files: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class Machine:
+class Machine(FakeApi):
     """An engine with two containers of worker-0, the former one of which has ended, and the controller's."""
 
     def __init__(self) -> None:
         self.stopped: list[tuple[str, int]] = []
         self.archives = {"spool": archive(**{SEGMENT: b"last words"}), "exit.json": archive(**{"exit.json": b"{}"})}
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
 
     def containers(self, **_: Any) -> list[dict[str, Any]]:
         names = [("new", "worker-0", 2), ("old", "worker-0", 1), ("c", "controller", 3), ("gone", "worker-1", 1)]
@@ -61,12 +58,6 @@ class Machine:
         return [content[:300], content[300:]], None
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return Machine()
-
-
 def left(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What is added to the copy."""
     files: dict[str, bytes] = {}
@@ -81,14 +72,14 @@ def left(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return files
 
 
-def test_the_newest_container_of_each_task_is_stopped_and_read(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_container_of_each_task_is_stopped_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
     assert left(machine, monkeypatch) == {SEGMENT: b"last words", "exit.json": b"{}"}
     assert machine.stopped == [("new", 60)]
 
 
-def test_nothing_else_leaves_a_container(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_else_leaves_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
     strange = {
         "spool/a1/code.py": b"x",
         "../exit.json": b"x",

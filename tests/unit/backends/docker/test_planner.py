@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.cases import BOX, inventory, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.planner import RESTARTS_ALL, service_changes, task_settings
+from tfdeploy.backends.docker.planner import service_changes
 from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
 from tfdeploy.backends.docker.validate import checkpoint_warnings
 from tfdeploy.backends.docker.volumes import bind
@@ -23,15 +23,8 @@ def service(hostname: str = "worker-0") -> dict[str, Any]:
     return {"Spec": {"Labels": dict(desired.labels), "TaskTemplate": dict(desired.template)}}
 
 
-def changed_settings(container: dict[str, Any], **arguments: Any) -> dict[str, tuple[str, str]]:
-    """What changes of a worker under a plan with these arguments: before and after."""
-    (task,) = plan(workers=1, **arguments).tasks
-    settings = task_settings(task, replace(SETTINGS, **container), service()["Spec"])
-    return {name: pair for name, pair in settings.items() if pair[0] != pair[1]}
-
-
 def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
-    """The same changes, as a preview prints them."""
+    """What changes of a worker under a plan with these arguments, as a preview prints it."""
     containers = {"worker-0": replace(SETTINGS, **container)}
     return [
         str(change) for change in service_changes(plan(workers=1, **arguments), containers, {"worker-0": service()})
@@ -39,32 +32,25 @@ def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
 
 
 def test_without_a_change_there_is_no_line() -> None:
-    assert changed_settings({}) == {}
     assert change_lines({}) == []
     assert service_changes(plan(workers=1), {"worker-0": replace(SETTINGS, user="0")}, {}) == ()
 
 
 @pytest.mark.parametrize(
-    ("container", "arguments", "change"),
+    ("container", "worker", "change"),
     [
-        ({"image": "mine:2"}, {}, ("image", "tensorflow/tensorflow:2.20.0", "mine:2")),
-        ({"user": "1000"}, {}, ("user", "", "1000")),
-        ({"mounts": (bind("/data", "/data", True),)}, {}, ("volumes", "", "/data:/data:ro")),
-        ({"shm_size": 1 << 30}, {}, ("shm_size", "", "1 GiB")),
-        ({}, {"jobs": {"worker": {"memory": "1GiB"}}}, ("memory", "", "1 GiB")),
-        ({}, {"jobs": {"worker": {"cpus": 2}}}, ("cpus", "", "2")),
-        ({}, {"jobs": {"worker": {"nice": 5}}}, ("nice", "", "5")),
+        ({"mounts": (bind("/data", "/data", True),)}, {}, "volumes none -> /data:/data:ro"),
+        ({"shm_size": 1 << 30}, {}, "shm_size none -> 1 GiB"),
+        ({}, {"memory": "1GiB"}, "memory none -> 1 GiB"),
+        ({}, {"nice": 5}, "nice none -> 5"),
     ],
 )
 def test_a_change_has_the_value_before_and_after(
-    container: dict[str, Any], arguments: dict[str, Any], change: tuple[str, str, str]
+    container: dict[str, Any], worker: dict[str, Any], change: str
 ) -> None:
-    name, before, after = change
-    assert changed_settings(container, **arguments) == {name: (before, after)}
-
-
-def test_another_network_restarts_all_tasks_at_once() -> None:
-    assert change_lines({"network": "host"}) == [f"~ worker-0  network overlay -> host  ({RESTARTS_ALL})"]
+    """The snapshot of previews has those of image, user, cpus and network."""
+    (line,) = change_lines(container, jobs={"worker": worker})
+    assert line.startswith(f"~ worker-0  {change}  (")
 
 
 MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]

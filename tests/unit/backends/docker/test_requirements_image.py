@@ -1,10 +1,9 @@
-"""The image with the requirements: what is reported of a build that fails."""
+"""The image with the requirements: what is reported of a build that fails; the login with which an image is pulled and pushed."""
 
 import base64
 import io
 import json
 import tarfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, cast
@@ -13,9 +12,12 @@ import pytest
 from docker.errors import ImageNotFound
 from requests import Response
 
+from tests.unit.backends.docker.fake_engine import FakeApi
+from tests.unit.cases import spec
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.requirements_image import build_image, has_image
+from tfdeploy.backends.docker.resources import _registry_auth
 from tfdeploy.errors import BackendError, CommandError
 
 BUILD = Build("mnist:0123", "", "FROM base\n", "mnist: installing the requirements x")
@@ -31,7 +33,7 @@ FAILED: list[dict[str, Any]] = [
 ]
 
 
-class Scripted:
+class Scripted(FakeApi):
     """An engine that responds to a build with these messages."""
 
     base_url, api_version = "http+docker://localhost", "1.44"
@@ -39,11 +41,6 @@ class Scripted:
     def __init__(self, messages: list[dict[str, Any]], status: int = 200) -> None:
         self.messages, self.status = messages, status
         self.requests: list[dict[str, Any]] = []
-
-    def call_once(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
-
-    call = call_once
 
     def post(self, url: str, **arguments: Any) -> Response:
         self.requests.append({"url": url} | arguments)
@@ -117,3 +114,53 @@ def test_the_engine_gets_the_login_of_the_base_images_registry_alone(
 def test_an_image_that_the_engine_has_no_longer_is_missing() -> None:
     assert has_image(engine(), BUILD.name)
     assert not has_image(engine(), "other:0")
+
+
+HOST = "registry.example.org:5000"
+
+
+def logged_in(folder: Path, host: str = HOST) -> Path:
+    """The file that `docker login` writes into this folder."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "config.json"
+    login = base64.b64encode(b"tester:a-password").decode()
+    file.write_text(json.dumps({"auths": {host: {"auth": login}}}))
+    return file
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with no login in it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("DOCKER_CONFIG", raising=False)
+    return tmp_path
+
+
+def only(registry: str) -> dict[str, object]:
+    """The one login of a cluster with this registry, without what is not set."""
+    (login,) = _registry_auth(spec(workers=1, container={"build": "image", "registry": registry})) or []
+    fields = {
+        name: getattr(login, name) for name in ("address", "config_file", "auth_disabled", "username", "password")
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def test_the_login_is_read_from_the_home_folder(home: Path) -> None:
+    file = logged_in(home / ".docker")
+    assert only(f"{HOST}/team") == {"address": f"https://{HOST}", "config_file": str(file)}
+
+
+def test_the_folder_that_docker_config_names_comes_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged_in(home / ".docker")
+    file = logged_in(home / "other")
+    monkeypatch.setenv("DOCKER_CONFIG", str(home / "other"))
+    assert only(HOST) == {"address": f"https://{HOST}", "config_file": str(file)}
+
+
+def test_a_registry_without_a_login_gets_none(home: Path) -> None:
+    logged_in(home / ".docker", "another.example.org")
+    assert only(HOST) == {"address": f"https://{HOST}", "auth_disabled": True}
+
+
+def test_a_registry_on_this_machine_is_reached_by_plain_http() -> None:
+    assert only("127.0.0.1:5000") == {"address": "http://127.0.0.1:5000", "auth_disabled": True}

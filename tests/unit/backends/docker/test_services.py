@@ -112,17 +112,13 @@ def test_another_setting_changes_the_hash(container: dict[str, Any], props: dict
     assert spec_hash(task_service(task_props(container, **props))) != spec_hash(task_service(task_props()))
 
 
-def test_a_new_run_with_new_code_and_secrets_does_not_change_the_controller() -> None:
+def test_a_new_run_and_what_the_launcher_does_not_use_change_neither_controller_nor_task() -> None:
     run, elsewhere = {"id": "ba9876543210", "env": {"A": "1"}}, "/elsewhere"
     other = run_props(run=run, code_folder=elsewhere, code_without=["/a"], secrets={}, token="other")
     assert text(controller_service(other)) == text(controller_service(run_props()))
-
-
-def test_settings_that_the_launcher_does_not_use_do_not_change_the_service() -> None:
-    other = task_props(
-        gpus=["1"], grace=29.0, agent="2", token="other", cluster={**cluster(), "home": "tcp://other:2376"}
-    )
-    assert text(task_service(other)) == text(task_service(task_props()))
+    home = {**cluster(), "home": "tcp://other:2376"}
+    task = task_props(gpus=["1"], grace=29.0, agent="2", token="other", cluster=home)
+    assert text(task_service(task)) == text(task_service(task_props()))
 
 
 @given(st.floats(0, 366 * 24 * 3600.0))

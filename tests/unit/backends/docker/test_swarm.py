@@ -1,6 +1,5 @@
 """Services are created, updated and restarted; conflicts and missing services."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NoReturn, cast
 
@@ -8,6 +7,7 @@ import pytest
 from docker.errors import APIError
 from docker.errors import NotFound as EngineNotFound
 
+from tests.unit.backends.docker.fake_engine import FakeApi
 from tests.unit.props import task_props
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker import task_access
@@ -22,7 +22,7 @@ PROPS = task_props(hostname="worker-0", index=0)
 CLUSTER: ClusterRef = PROPS["cluster"]
 
 
-class Api:
+class Api(FakeApi):
     """The engine and the part of its API that updates services."""
 
     def __init__(self, *existing: dict[str, Any]) -> None:
@@ -33,12 +33,6 @@ class Api:
         self.refuses: Any = None
         self.node = {"ID": "n1", "Description": {"Hostname": "box"}, "Status": {"State": "ready"}}
 
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
-
-    def call_once(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
-
     def services(self, filters: Any) -> list[dict[str, Any]]:
         return self.existing
 
@@ -47,9 +41,6 @@ class Api:
 
     def update_service(self, *args: Any, **kwargs: Any) -> None:
         self.done.append("end" if kwargs["mode"] == services.NO_TASK_MODE else "update")
-
-    def remove(self, request: Callable[[Any], Any]) -> None:
-        request(self)
 
     def remove_service(self, service_id: str) -> None:
         self.done.append("remove")

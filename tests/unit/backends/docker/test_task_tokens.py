@@ -1,13 +1,13 @@
 """Each task gets its own token as a secret of the Swarm."""
 
 import json
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from docker.errors import APIError
 
+from tests.unit.backends.docker.fake_engine import FakeApi
 from tests.unit.props import CANARY, task_props
 from tfdeploy.agent.wire.rpc import task_token
 from tfdeploy.backends.base import TaskProps
@@ -18,18 +18,13 @@ from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError
 
 
-class Api:
+class Api(FakeApi):
     """An engine with secrets and services."""
-
-    host = "unix:///run/docker.sock"
 
     def __init__(self) -> None:
         self.contents: dict[str, tuple[str, bytes, dict[str, str]]] = {}
         """Name to id, content and labels."""
         self.made: list[dict[str, Any]] = []
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
 
     def create_secret(self, name: str, data: bytes, labels: dict[str, str]) -> dict[str, str]:
         if name in self.contents:

@@ -57,3 +57,8 @@ def plan(*there: MachineState, run: RunState | None = None, **args: Any) -> Plan
     return make_plan(
         asked, cases.inventory(asked, *known, train_dir="/tfdeploy/train", data_dir="", run=run, lost=lost)
     )
+
+
+PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
+PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
+"""The machines of this pair."""

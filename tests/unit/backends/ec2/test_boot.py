@@ -1,14 +1,14 @@
 """Machines that boot: what EC2 is asked meanwhile, how often in a row a boot failed, and when no further one is made."""
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
+from tests.unit.backends.conftest import Clock
+from tests.unit.backends.ec2.fleets import CLUSTER, PAIR, PS, WORKER, facts, spec
 from tests.unit.cases import inventory
 from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
@@ -27,12 +27,6 @@ FIRST = BootFailure("i-0a", KIND, "did not boot: its boot script failed", "  lin
 SECOND, THIRD = replace(FIRST, instance_id="i-0b"), replace(FIRST, instance_id="i-0c", reason="did not boot: lost")
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state folder of the test's own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
 def in_a_row(*failed: BootFailure) -> BootFailure:
     found = None
     for one in failed:
@@ -41,19 +35,20 @@ def in_a_row(*failed: BootFailure) -> BootFailure:
     return found
 
 
-def test_failures_of_the_same_kind_are_counted_in_a_row() -> None:
-    assert [in_a_row(*(FIRST, SECOND, THIRD)[:count]).times for count in (1, 2, 3)] == [1, 2, 3]
-    assert in_a_row(FIRST, SECOND).summary == "its boot failed (2 of 3)"
-    assert replace(in_a_row(FIRST, SECOND, THIRD), times=1) == THIRD
-
-
-def test_a_machine_that_is_looked_at_twice_has_failed_once() -> None:
-    assert in_a_row(FIRST, FIRST, FIRST).times == 1
-    assert in_a_row(FIRST, SECOND, SECOND).times == 2
-
-
-def test_another_kind_begins_anew() -> None:
-    assert in_a_row(FIRST, SECOND, replace(THIRD, kind="m7i.large, ami-0c, subnet-0b")).times == 1
+@pytest.mark.parametrize(
+    ("failed", "times"),
+    [
+        ([FIRST], 1),
+        ([FIRST, SECOND], 2),
+        ([FIRST, SECOND, THIRD], 3),
+        # A machine that is looked at twice has failed once.
+        ([FIRST, FIRST, FIRST], 1),
+        ([FIRST, SECOND, SECOND], 2),
+        ([FIRST, SECOND, replace(THIRD, kind="m7i.large, ami-0c, subnet-0b")], 1),
+    ],
+)
+def test_failures_of_the_same_kind_are_counted_in_a_row(failed: list[BootFailure], times: int) -> None:
+    assert in_a_row(*failed) == replace(failed[-1], times=times)
 
 
 def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
@@ -71,8 +66,6 @@ def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goe
     assert boot.read_failures(CLUSTER) == {}
 
 
-PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
-PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
 FAILED = BootFailure("i-mnist-worker-m0", KIND, "did not boot", "", 2)
 
 
@@ -163,15 +156,12 @@ def test_a_machine_that_has_booted_or_was_in_the_swarm_has_not_failed_to() -> No
 
 
 IDS = [f"i-{number}" for number in range(20)]
-
-
-def late_member(instance_id: str = IDS[0]) -> Any:
-    return {"machine": "mnist-worker-m0", "instance_id": instance_id, "kind": {}}
+LATE: Any = {"machine": "mnist-worker-m0", "instance_id": IDS[0], "kind": {}}
 
 
 @dataclass
 class Ec2:
-    """EC2 with a clock that a test turns; it counts calls."""
+    """EC2, which counts calls."""
 
     states: dict[str, str] = field(default_factory=lambda: dict.fromkeys(IDS, "running"))
     text: str = ""
@@ -179,7 +169,6 @@ class Ec2:
     described: int = 0
     consoles: int = 0
     terminated: list[str] = field(default_factory=list)
-    now: float = 1000.0
 
     def instance_states(self, region: str, instance_ids: list[str]) -> dict[str, str]:
         self.described += 1
@@ -198,39 +187,38 @@ class Ec2:
 
 
 @pytest.fixture
-def ec2(monkeypatch: pytest.MonkeyPatch) -> Ec2:
+def ec2(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Ec2:
     found = Ec2()
     monkeypatch.setattr(api, "instance_states", found.instance_states)
     monkeypatch.setattr(api, "console", found.console)
     monkeypatch.setattr(cleanup, "terminate", lambda region, names: found.terminated.extend(names))
-    monkeypatch.setattr(time, "monotonic", lambda: found.now)
     return found
 
 
-def test_twenty_machines_that_boot_for_a_minute_cost_one_call_in_five_seconds(ec2: Ec2) -> None:
+def test_twenty_machines_that_boot_for_a_minute_cost_one_call_in_five_seconds(ec2: Ec2, clock: Clock) -> None:
     poll = InstancePoll("us-west-2", IDS)
     for second in range(int(boot.LATE_SECONDS)):
         for name in IDS:
-            boot.refuse_ended(late_member(name), poll, second)
-        ec2.now += 1
+            boot.refuse_ended(LATE | {"instance_id": name}, poll, second)
+        clock.now += 1
     assert (ec2.described, ec2.consoles) == (boot.LATE_SECONDS / INTERVAL, 0)
 
 
-def test_the_console_of_a_machine_that_is_late_is_read_now_and_then(ec2: Ec2) -> None:
+def test_the_console_of_a_machine_that_is_late_is_read_now_and_then(ec2: Ec2, clock: Clock) -> None:
     poll = InstancePoll("us-west-2", IDS)
     for second in range(30):
-        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 1 + second)
-        ec2.now += 1
+        boot.refuse_ended(LATE, poll, boot.LATE_SECONDS + 1 + second)
+        clock.now += 1
     assert ec2.consoles == 30 / INTERVAL
     ec2.text = "tfdeploy: boot failed: line 7: mount"
     with pytest.raises(BackendError, match="did not boot: its boot script failed"):
-        boot.refuse_ended(late_member(), poll, boot.LATE_SECONDS + 31)
+        boot.refuse_ended(LATE, poll, boot.LATE_SECONDS + 31)
 
 
 def test_a_machine_that_has_ended_is_said_at_once_with_its_console(ec2: Ec2) -> None:
     ec2.states[IDS[0]], ec2.text = "terminated", "the last words"
     with pytest.raises(BackendError, match=r"EC2 reports i-0 as terminated(.|\n)*the last words"):
-        boot.refuse_ended(late_member(), InstancePoll("us-west-2", IDS), 1.0)
+        boot.refuse_ended(LATE, InstancePoll("us-west-2", IDS), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +227,24 @@ def test_a_machine_that_has_ended_is_said_at_once_with_its_console(ec2: Ec2) -> 
 )
 def test_a_machine_whose_boot_script_never_ran_is_terminated(ec2: Ec2, text: str, is_terminated: bool) -> None:
     ec2.text = text
-    error = boot._late(CLUSTER, late_member(), "was not ready")
+    error = boot._late(CLUSTER, LATE, "was not ready")
     assert ec2.terminated == (IDS[:1] if is_terminated else [])
     assert ("so it was terminated" in str(error)) == is_terminated
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "machines.json": ssh.read,
+    "failures/m0.json": boot.read_failures,
+}
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '"text"', '{"machine": {"life": 1}}', '{"hosts": {"m0": {"life": 1}}}'])
+@pytest.mark.parametrize("name", READERS)
+def test_it_is_refused_by_its_name(name: str, text: str) -> None:
+    file = ssh.folder(CLUSTER) / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    with pytest.raises(SpecError, match="Destroy the cluster with that version, or delete the file") as error:
+        READERS[name](CLUSTER)
+    assert error.value.where == str(file)
+    assert error.value.wrong == "cannot be read, because it is damaged or another version of tfdeploy wrote it"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit import cases
-from tests.unit.backends.ec2.fleets import GPUS, instance, plan, spec
+from tests.unit.backends.ec2.fleets import GPUS, PAIR, PS, WORKER, plan, spec
 from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.ec2 import costs
 from tfdeploy.backends.ec2.costs import (
@@ -30,10 +30,7 @@ from tfdeploy.units import dollars, text_of_seconds
 
 NOON = 1_795_262_400.0
 HOUR = 3600.0
-PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
-PS = instance("mnist-ps-m0", is_manager=True)
-WORKER = instance("mnist-worker-m0")
 OREGON = "us-west-2"
 DAYS = 72 * 3600.0
 ROOT = ("gp3", 100)
@@ -165,31 +162,32 @@ def test_a_used_up_budget_begins_no_run_and_is_not_given_to_one_that_trains(chan
         refuse(plan(PS, WORKER, **asked), None if change == "no run" else current, 2.34, **asked)
 
 
-def test_what_was_spent_is_the_price_of_the_machines_for_the_time_of_the_run_and_what_they_cost_before() -> None:
-    assert costs.observed_cost(run(0), NOON + 10 * HOUR, exist=True) == {
-        "per_hour": pytest.approx(2 * SMALL_USD, abs=1e-4),
-        "spent": pytest.approx(1 + 2 * 10 * SMALL_USD, abs=1e-4),
-        "summary": "$0.23/h now, $3.34 so far",
-    }
-    assert costs.observed_cost(run(0), NOON + 10 * HOUR, exist=False)["summary"] == "$0.00/h now, $3.34 so far"
-
-
-def test_with_spot_instances_what_was_spent_is_the_most() -> None:
-    found = costs.observed_cost(run(0, ec2={"spot": True}), NOON + 10 * HOUR, exist=True)
-    assert found["summary"] == "at most $0.23/h now, at most $3.34 so far"
+@pytest.mark.parametrize(
+    ("ec2", "exist", "per_hour", "spent", "summary"),
+    [
+        ({}, True, 2 * SMALL_USD, 1 + 20 * SMALL_USD, "$0.23/h now, $3.34 so far"),
+        ({}, False, 0.0, 1 + 20 * SMALL_USD, "$0.00/h now, $3.34 so far"),
+        ({"spot": True}, True, 2 * SMALL_USD, 1 + 20 * SMALL_USD, "at most $0.23/h now, at most $3.34 so far"),
+        (
+            {"root_volume_type": "io2"},
+            True,
+            None,
+            None,
+            "at least $0.21/h, plus 2 machines with unknown prices (io2 disk) now, at least $3.12, ",
+        ),
+    ],
+)
+def test_what_was_spent_is_the_price_of_the_machines_for_the_time_of_the_run_and_what_they_cost_before(
+    ec2: dict[str, Any], exist: bool, per_hour: float | None, spent: float | None, summary: str
+) -> None:
+    found = costs.observed_cost(run(0, ec2=ec2), NOON + 10 * HOUR, exist=exist)
+    assert found["summary"].startswith(summary)
+    assert [found["per_hour"], found["spent"]] == pytest.approx([per_hour, spent], abs=1e-4)
 
 
 def test_before_the_first_run_nothing_is_known_of_what_was_spent() -> None:
     assert costs.observed_cost(None, NOON, exist=True) == {}
     assert costs.observed_cost(None, NOON, exist=False) == {"per_hour": 0.0}
-
-
-def test_a_type_without_a_price_is_unknown() -> None:
-    found = costs.observed_cost(run(0, ec2={"root_volume_type": "io2"}), NOON + HOUR, exist=True)
-    assert (found["per_hour"], found["spent"]) == (None, None)
-    assert found["summary"].startswith(
-        "at least $0.21/h, plus 2 machines with unknown prices (io2 disk) now, at least $1.21, "
-    )
 
 
 def test_the_plan_knows_the_price_the_maximum_and_the_limits() -> None:
@@ -229,27 +227,18 @@ def test_machines_with_gpus_have_their_price() -> None:
         ("g5.xlarge", "us-west-2", 1.006),
         ("g6e.48xlarge", "us-east-1", 30.13118),
         ("p5.48xlarge", "us-east-1", 55.04),
+        ("x99.large", "us-east-1", None),
+        ("m7i.large", "mars-north-1", None),
+        ("m7i.metal-24xl", "us-east-1", None),
+        ("m7i", "us-west-2", None),
+        ("g6.3xlarge", "us-east-1", None),
+        ("g6.xlarge", "eu-west-1", None),
+        ("", "us-east-1", None),
+        ("ipv4", "us-east-1", None),
     ],
 )
-def test_a_type_has_the_price_that_aws_publishes(kind: str, region: str, usd: float) -> None:
+def test_a_type_has_the_price_that_aws_publishes_or_an_unknown_one(kind: str, region: str, usd: float | None) -> None:
     assert instance_price(kind, region) == pytest.approx(usd, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("kind", "region"),
-    [
-        ("x99.large", "us-east-1"),
-        ("m7i.large", "mars-north-1"),
-        ("m7i.metal-24xl", "us-east-1"),
-        ("m7i", "us-west-2"),
-        ("g6.3xlarge", "us-east-1"),
-        ("g6.xlarge", "eu-west-1"),
-        ("", "us-east-1"),
-        ("ipv4", "us-east-1"),
-    ],
-)
-def test_what_the_table_lacks_is_unknown_and_never_nothing(kind: str, region: str) -> None:
-    assert instance_price(kind, region) is None
 
 
 def test_the_table_is_dated_and_has_no_price_of_nothing() -> None:
@@ -272,14 +261,10 @@ def test_a_machine_costs_itself_its_disks_and_its_address() -> None:
     assert storage_price("ebs io2", 720, OREGON) is None
 
 
-def test_spot_counts_as_on_demand_and_is_said_to_be_the_most() -> None:
-    found = hourly_cost("m7i.large", OREGON, spot=True, disks=[ROOT])
-    assert found.usd == pytest.approx(SMALL_USD)
-    assert found.is_maximum
-    assert found.text("/h") == "at most $0.12/h"
-
-
-def test_what_is_unknown_is_said_beside_what_is_known() -> None:
+def test_spot_counts_as_the_most_and_what_is_unknown_is_said_beside_what_is_known() -> None:
+    spot = hourly_cost("m7i.large", OREGON, spot=True, disks=[ROOT])
+    assert spot.usd == pytest.approx(SMALL_USD)
+    assert spot.text("/h") == "at most $0.12/h"
     known, strange = (hourly_cost(kind, OREGON, disks=[ROOT]) for kind in ("m7i.large", "x99.large"))
     found = total([known, strange])
     assert found.usd == pytest.approx(SMALL_USD + STRANGE_USD)
@@ -287,11 +272,8 @@ def test_what_is_unknown_is_said_beside_what_is_known() -> None:
     assert found.text("/h") == "at least $0.13/h, plus 1 machine with unknown prices (x99.large)"
     three = total([strange, strange, hourly_cost("m7i.large", OREGON, disks=[("io2", 9)])])
     assert three.text("/h").endswith("/h, plus 3 machines with unknown prices (io2 disk, x99.large)")
-
-
-def test_where_some_is_the_most_and_some_unknown_no_bound_is_claimed() -> None:
-    found = Amount(1.23, ("x99.large",), is_maximum=True)
-    assert found.text() == "$1.23, plus 1 machine with unknown prices (x99.large)"
+    both = Amount(1.23, ("x99.large",), is_maximum=True)
+    assert both.text() == "$1.23, plus 1 machine with unknown prices (x99.large)", "no bound is claimed"
 
 
 def test_of_a_region_without_prices_nothing_is_known() -> None:

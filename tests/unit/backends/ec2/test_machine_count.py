@@ -14,7 +14,9 @@ from tfdeploy.backends.ec2.machine.model import MachineSpec, MachineState
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
 
-WITH_GPUS = {"ec2": {"instance_type": GPUS.name}}
+WITH_GPUS: dict[str, Any] = {"ec2": {"instance_type": GPUS.name}}
+SPOT = {"ec2": {"spot": True}}
+PACKED: dict[str, Any] = {"machine_layout": "packed"}
 
 
 def made(*there: MachineState, **args: Any) -> tuple[MachineSpec, ...]:
@@ -36,22 +38,16 @@ def refusal(**args: Any) -> str:
     ("args", "found"),
     [
         ({}, {"chief": ["chief"], "ps": ["ps"], "worker": ["worker"]}),
-        ({"ec2": {"machine_layout": "packed"}}, {"all": ["chief", "ps", "worker"]}),
+        ({"ec2": PACKED}, {"all": ["chief", "ps", "worker"]}),
         ({"ec2": {"machine_count": 2}}, {"all": ["chief", "ps", "worker"]}),
+        ({"ec2": PACKED, "jobs": {"worker": WITH_GPUS}}, {"chief": ["chief", "ps"], "worker": ["worker"]}),
+        ({"ec2": PACKED, "jobs": {"ps": SPOT}}, {"chief": ["chief", "worker"], "ps": ["ps"]}),
         (
-            {"ec2": {"machine_layout": "packed"}, "jobs": {"worker": WITH_GPUS}},
-            {"chief": ["chief", "ps"], "worker": ["worker"]},
-        ),
-        (
-            {"ec2": {"machine_layout": "packed"}, "jobs": {"ps": {"ec2": {"spot": True}}}},
-            {"chief": ["chief", "worker"], "ps": ["ps"]},
-        ),
-        (
-            {"ec2": {"machine_layout": "packed"}, "jobs": {"chief": {"ec2": {"machine_layout": "per-task"}}}},
+            {"ec2": PACKED, "jobs": {"chief": {"ec2": {"machine_layout": "per-task"}}}},
             {"chief": ["chief"], "ps": ["ps", "worker"]},
         ),
         (
-            {"ec2": {"machine_layout": "packed", "spot": True}, "data_service": {"workers": 2}},
+            {"ec2": {**PACKED, "spot": True}, "data_service": {"workers": 2}},
             {"chief": ["chief", "worker"], "ps": ["ps", "data_dispatcher", "data_worker"]},
         ),
     ],
@@ -61,51 +57,37 @@ def test_jobs_that_ask_for_the_same_machines_share_them(args: dict[str, Any], fo
     assert {pool: [job.name for job in jobs] for pool, jobs in there.items()} == found
 
 
-def test_each_task_has_a_machine_by_default() -> None:
+def test_each_task_has_a_machine_or_each_pool_a_number_and_they_are_called_as_their_tasks() -> None:
     assert names(ps=1, workers=2) == ["mnist-ps-m0", "mnist-worker-m0", "mnist-worker-m1"]
-    kinds = made(ps=1, workers=1, jobs={"worker": WITH_GPUS})
-    assert [(one.machine, one.instance_type.name) for one in kinds] == [
-        ("mnist-ps-m0", "m7i.large"),
-        ("mnist-worker-m0", "g6.12xlarge"),
-    ]
-
-
-def test_a_machine_is_called_as_its_tasks_are() -> None:
     there = names(workers=1, gpu_workers=1, jobs={"gpu_worker": WITH_GPUS})
     assert there == ["mnist-worker-m0", "mnist-gpu-worker-m0"], "a host's name has no underscore"
-
-
-def test_a_number_of_machines_is_that_of_each_pool() -> None:
     assert names(ps=1, workers=5, ec2={"machine_count": 2}) == ["mnist-m0", "mnist-m1"]
-    assert names(ps=1, workers=5, jobs={"worker": {"ec2": {"machine_count": 2}}}) == [
-        "mnist-ps-m0",
-        "mnist-worker-m0",
-        "mnist-worker-m1",
-    ]
+    two = names(ps=1, workers=5, jobs={"worker": {"ec2": {"machine_count": 2}}})
+    assert two == ["mnist-ps-m0", "mnist-worker-m0", "mnist-worker-m1"]
+
+
+HALF, MOST = {"cpus": 0.5}, {"cpus": 1.5}
 
 
 @pytest.mark.parametrize(
-    ("own", "count"),
-    [({}, 1), ({"cpus": 1}, 3), ({"cpus": 2}, 5), ({"cpus": 1.5}, 5), ({"memory": "3GiB"}, 3), ({"memory": "2GiB"}, 2)],
+    ("ps", "jobs", "count"),
+    [
+        (0, {}, 1),
+        (0, {"worker": {"cpus": 1}}, 3),
+        (0, {"worker": {"cpus": 2}}, 5),
+        (0, {"worker": MOST}, 5),
+        (0, {"worker": {"memory": "3GiB"}}, 3),
+        (0, {"worker": {"memory": "2GiB"}}, 2),
+        # Small tasks are beside large ones.
+        (5, {"ps": HALF, "worker": MOST}, 5),
+        (5, {"ps": MOST, "worker": HALF}, 5),
+        (2, {"ps": WITH_GPUS, "worker": {"gpus": 2, **WITH_GPUS}}, 3),
+        (2, {"ps": WITH_GPUS, "worker": {"gpus": 1, **WITH_GPUS}}, 2),
+    ],
     ids=str,
 )
-def test_packed_machines_are_as_few_as_hold_what_is_reserved(own: dict[str, Any], count: int) -> None:
-    assert len(names(workers=5, ec2={"machine_layout": "packed"}, jobs={"worker": own})) == count
-
-
-def test_small_tasks_are_packed_beside_large_ones() -> None:
-    own = {"ps": {"cpus": 0.5}, "worker": {"cpus": 1.5}}
-    assert len(names(ps=2, workers=2, ec2={"machine_layout": "packed"}, jobs=own)) == 2
-    assert (
-        len(names(ps=2, workers=2, ec2={"machine_layout": "packed"}, jobs={"ps": own["worker"], "worker": own["ps"]}))
-        == 2
-    )
-
-
-def test_packed_machines_have_the_gpus_that_are_reserved() -> None:
-    args = {"ps": 2, "workers": 5, "ec2": {"machine_layout": "packed", **WITH_GPUS["ec2"]}}
-    assert len(names(**args, jobs={"worker": {"gpus": 2}})) == 3
-    assert len(names(**args, jobs={"worker": {"gpus": 1}})) == 2
+def test_packed_machines_are_as_few_as_hold_what_is_reserved(ps: int, jobs: dict[str, Any], count: int) -> None:
+    assert len(names(ps=ps, workers=5, ec2=PACKED, jobs=jobs)) == count
 
 
 RESERVED = st.fixed_dictionaries({"cpus": st.sampled_from([0, 0.5, 1, 2]), "memory": st.integers(0, 7 * GIB)})
@@ -114,7 +96,7 @@ RESERVED = st.fixed_dictionaries({"cpus": st.sampled_from([0, 0.5, 1, 2]), "memo
 @given(st.integers(0, 4), st.integers(1, 6), RESERVED, RESERVED)
 def test_what_is_packed_finds_its_place(ps: int, workers: int, small: dict[str, Any], large: dict[str, Any]) -> None:
     own = {"worker": large, **({"ps": small} if ps else {})}
-    machines = made(ps=ps, workers=workers, ec2={"machine_layout": "packed"}, jobs=own)
+    machines = made(ps=ps, workers=workers, ec2=PACKED, jobs=own)
     demands = [
         Demand(f"{job.name}-{index}", job.cpus, job.memory, job.gpus, job.name)
         for job in spec(ps=ps, workers=workers, jobs=own).jobs
@@ -139,7 +121,7 @@ def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.M
     counts = []
     for workers in (90, 900):
         compared.clear()
-        ec2 = {"machine_layout": "packed", "max_machines": 500}
+        ec2 = {**PACKED, "max_machines": 500}
         own = {"ps": {"cpus": 0.5}, "worker": {"cpus": 1}}
         assert len(names(ps=workers // 10, workers=workers, ec2=ec2, jobs=own)) > workers // 10
         counts.append(len(compared))
@@ -147,15 +129,7 @@ def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.M
 
 
 @given(
-    st.integers(1, 6),
-    st.integers(0, 6),
-    st.sampled_from(
-        [
-            {},
-            {"ec2": {"machine_layout": "packed"}},
-            {"ec2": {"machine_layout": "packed"}, "jobs": {"ps": {"ec2": {"spot": True}}}},
-        ]
-    ),
+    st.integers(1, 6), st.integers(0, 6), st.sampled_from([{}, {"ec2": PACKED}, {"ec2": PACKED, "jobs": {"ps": SPOT}}])
 )
 def test_names_stay_when_a_job_grows(workers: int, more: int, args: dict[str, Any]) -> None:
     before, after = (
@@ -169,22 +143,17 @@ def managing(found: tuple[MachineSpec, ...]) -> list[str]:
     return [one.machine for one in found if one.is_manager]
 
 
-SPOT_FIRST = {"ps": 1, "workers": 2, "jobs": {"ps": {"ec2": {"spot": True}}}}
+SPOT_FIRST = {"ps": 1, "workers": 2, "jobs": {"ps": SPOT}}
 
 
-def test_the_first_that_is_no_spot_instance_manages() -> None:
+def test_the_one_that_manages_goes_on_or_the_first_that_is_no_spot_instance_does() -> None:
     assert managing(made(ps=1, workers=2)) == ["mnist-ps-m0"]
-    assert managing(made(chief=1, ps=1, workers=2, ec2={"spot": True})) == ["mnist-ps-m0"]
+    assert managing(made(chief=1, ps=1, workers=2, **SPOT)) == ["mnist-ps-m0"]
     assert managing(made(**SPOT_FIRST)) == ["mnist-worker-m0"]
-
-
-def test_the_one_that_manages_already_goes_on() -> None:
     assert managing(made(instance("mnist-worker-m1", is_manager=True), **SPOT_FIRST)) == ["mnist-worker-m1"]
     assert managing(made(instance("mnist-worker-m1"), **SPOT_FIRST)) == ["mnist-worker-m0"]
-
-
-def test_one_that_the_cluster_no_longer_has_manages_no_more() -> None:
-    assert managing(made(instance("mnist-worker-m7", is_manager=True), ps=1, workers=2)) == ["mnist-ps-m0"]
+    gone = instance("mnist-worker-m7", is_manager=True)
+    assert managing(made(gone, ps=1, workers=2)) == ["mnist-ps-m0"], "the cluster no longer has the other one"
 
 
 @pytest.mark.parametrize("there", [[], [instance("mnist-worker-m1", is_manager=True)]])
@@ -199,10 +168,7 @@ def test_more_machines_than_agreed_to_are_refused() -> None:
     said = "mnist: ec2.max_machines: is 2, but the cluster needs 3 machines. "
     assert refusal(ps=1, workers=2, ec2={"max_machines": 2}) == f"{said}Set max_machines=3 if that is intended."
     assert len(names(ps=1, workers=2, ec2={"max_machines": 3})) == 3
-
-
-def test_twenty_machines_are_agreed_to_by_default() -> None:
-    assert len(names(workers=20)) == 20
+    assert len(names(workers=20)) == 20, "the default"
     assert "is 20, but the cluster needs 21 machines" in refusal(workers=21)
 
 
@@ -218,9 +184,7 @@ def test_twenty_machines_are_agreed_to_by_default() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize(
-    "machines", [{"machine_layout": "per-task"}, {"machine_layout": "packed"}, {"machine_count": 1}]
-)
+@pytest.mark.parametrize("machines", [{"machine_layout": "per-task"}, PACKED, {"machine_count": 1}])
 def test_a_task_that_no_machine_of_its_type_holds_is_refused(
     own: dict[str, Any], wrong: str, machines: dict[str, Any]
 ) -> None:
@@ -234,31 +198,16 @@ def test_a_task_may_have_all_that_its_machine_has_for_tasks() -> None:
     assert "memory" in refusal(workers=1, jobs={"worker": {**own, "memory": GPUS.usable_memory + 1}})
 
 
-def test_no_machine_is_made_for_it_and_it_stands_on_the_one_that_manages() -> None:
+def test_no_machine_is_made_for_tensorboard_which_stands_on_the_one_that_manages_or_where_it_is_placed() -> None:
     args: dict[str, Any] = {"chief": 1, "ps": 1, "workers": 2}
-    machines = [one.machine for one in machine_requests(fleets.spec(**args), fleets.TYPES, {})]
-    found = machine_requests(fleets.spec(**args, tensorboard=True), fleets.TYPES, {})
-    assert [one.machine for one in found] == machines
-    for there in ([], [fleets.instance("mnist-worker-m1", is_manager=True)]):
-        made = fleets.plan(*there, **args, tensorboard=True)
-        manager = next(machine.name for machine in made.machines if machine.role == "Master")
-        assert made.tasks[-1].machine == manager
-    packed = {**args, "ec2": {"machine_layout": "packed"}, "tensorboard": True, "jobs": {"worker": {"cpus": 2}}}
-    assert len(machine_requests(fleets.spec(**packed), fleets.TYPES, {})) == len(
-        machine_requests(fleets.spec(**{**packed, "tensorboard": False}), fleets.TYPES, {})
-    )
-
-
-def test_on_ec2_it_stands_where_it_is_placed() -> None:
-    own = {
-        "tensorboard": {"container": {"placement": ["hostname:IS:mnist-worker-m1"]}},
-        "ps": {"ec2": {"instance_type": "m7i.large"}},
-    }
-    made = fleets.plan(ps=1, workers=2, tensorboard=True, jobs=own)
-    assert made.tasks[-1].machine == "mnist-worker-m1"
-
-
-def test_only_its_crew_has_types_of_machines() -> None:
+    assert names(**args, tensorboard=True) == names(**args)
+    for there in ([], [instance("mnist-worker-m1", is_manager=True)]):
+        planned = fleets.plan(*there, **args, tensorboard=True)
+        manager = next(machine.name for machine in planned.machines if machine.role == "Master")
+        assert planned.tasks[-1].machine == manager
+    packed = {**args, "ec2": PACKED, "jobs": {"worker": {"cpus": 2}}}
+    assert len(names(**packed, tensorboard=True)) == len(names(**packed))
+    placed = {"tensorboard": {"container": {"placement": ["hostname:IS:mnist-worker-m1"]}}}
     own = {job: {"ec2": {"instance_type": "m7i.large"}} for job in ("ps", "worker")}
-    made = fleets.plan(ps=1, workers=1, ec2={"instance_type": ""}, tensorboard=True, jobs=own)
-    assert made.tasks[-1].hostname == "tensorboard-0"
+    types: dict[str, Any] = {"ec2": {"instance_type": ""}, "jobs": {**own, **placed}}
+    assert fleets.plan(**types, ps=1, workers=2, tensorboard=True).tasks[-1].machine == "mnist-worker-m1"

@@ -1,34 +1,52 @@
-"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again."""
+"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again; what Pulumi is asked for; the
+addresses that stay clear of the VPC's, and the image that a type of machine gets."""
 
 from dataclasses import replace
-from pathlib import Path
+from ipaddress import IPv4Network
+from itertools import pairwise
 from typing import Any, cast
 
+import pulumi
+import pulumi_aws as aws
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.clusters import ID
-from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
+from tests.unit.backends.ec2.fleets import (
+    CLUSTER,
+    ECS,
+    ECS_GPU,
+    GPUS,
+    GRAVITON,
+    PAIR,
+    PS,
+    SMALL,
+    SUBNET,
+    WORKER,
+    instance,
+    plan,
+    spec,
+)
 from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.ec2 import cleanup
+from tfdeploy.backends.ec2 import cleanup, resources
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.machine import machines, model, ssh
 from tfdeploy.backends.ec2.machine.boot import Member
 from tfdeploy.backends.ec2.machine.machine_provider import machine_status
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
-from tfdeploy.backends.ec2.machine.model import InstanceType, MachineState
+from tfdeploy.backends.ec2.machine.model import InstanceType, MachineState, ec2_machine, requested_image
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
+from tfdeploy.backends.ec2.resources import ResourceContext, _instance
 from tfdeploy.backends.ec2.swarm import _terminate_unlisted
 from tfdeploy.backends.ec2.task_access import Ec2Access
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError, NotFound, SpecError
-from tfdeploy.plan.plan import Plan
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.ec2 import MOST_VOLUMES
 
-PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
-PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
 NODE: dict[str, Any] = {
     "Status": {"State": "ready"},
     "Spec": {"Availability": "active"},
@@ -86,20 +104,14 @@ def test_a_machine_is_what_its_type_says() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        {"ps": 1, "workers": 4, "jobs": {"worker": {"ec2": {"instance_type": GPUS.name, "machine_count": 2}}}},
-        {
-            "chief": 1,
-            "ps": 3,
-            "workers": 4,
-            "ec2": {"machine_layout": "packed"},
-            "jobs": {"worker": {"ec2": {"spot": True}}},
-        },
-        {"chief": 1, "ps": 3, "workers": 4, "ec2": {"machine_count": 2}},
+        {"ps": 1, "jobs": {"worker": {"ec2": {"instance_type": GPUS.name, "machine_count": 2}}}},
+        {"chief": 1, "ps": 3, "ec2": {"machine_layout": "packed"}, "jobs": {"worker": {"ec2": {"spot": True}}}},
+        {"chief": 1, "ps": 3, "ec2": {"machine_count": 2}},
     ],
     ids=str,
 )
 def test_a_task_stands_on_a_machine_that_was_made_for_its_job(args: dict[str, Any]) -> None:
-    made = plan(**args)
+    made = plan(workers=4, **args)
     jobs = {one.name: one.jobs for one in made.machines}
     assert [task.hostname for task in made.tasks if task.job not in jobs[task.machine]] == []
     assert {job for whose in jobs.values() for job in whose} == {task.job for task in made.tasks}
@@ -112,38 +124,37 @@ def test_a_machine_that_stands_has_its_addresses() -> None:
     assert model.ec2_machine(made).instance_id == "i-mnist-ps-m0"
 
 
-def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named() -> None:
-    older = replace(PS, image_id="ami-01")
-    assert model.ec2_machine(machine("mnist-ps-m0", older)).image_id == "ami-01"
-    assert model.ec2_machine(machine("mnist-ps-m0", older, ec2={"ami": "ami-0f"})).image_id == "ami-0f"
-    assert model.ec2_machine(machine("mnist-worker-m0", older)).image_id == "ami-0c"
+OLDER = replace(PS, image_id="ami-01")
 
 
-@pytest.mark.parametrize(("kind", "image"), [(GPUS, "ami-0d"), (GRAVITON, "ami-0e")])
-def test_a_machine_of_another_type_gets_the_image_of_that_type(kind: InstanceType, image: str) -> None:
-    made = machine("mnist-ps-m0", PS, jobs={"ps": {"ec2": {"instance_type": kind.name}}})
-    assert model.ec2_machine(made).image_id == image
+def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named_or_its_type_changes() -> None:
+    def image(name: str, there: MachineState, **args: Any) -> str:
+        return model.ec2_machine(machine(name, there, **args)).image_id
+
+    assert image("mnist-ps-m0", OLDER) == "ami-01"
+    assert image("mnist-ps-m0", OLDER, ec2={"ami": "ami-0f"}) == "ami-0f"
+    assert image("mnist-worker-m0", OLDER) == "ami-0c"
+    for kind, name in ((GPUS, "ami-0d"), (GRAVITON, "ami-0e")):
+        assert image("mnist-ps-m0", PS, jobs={"ps": {"ec2": {"instance_type": kind.name}}}) == name
 
 
 @pytest.mark.parametrize(
-    ("found", "node", "word"),
+    ("found", "node", "is_managed", "word"),
     [
-        (instance("m", state="pending"), None, "booting"),
-        (instance("m", state="stopping"), NODE, "stopping"),
-        (instance("m", state="stopped"), NODE, "stopped"),
-        (instance("m"), None, "connecting"),
-        (instance("m"), {**NODE, "Status": {"State": "down"}}, "unreachable since 2026-11-21 13:35:48Z"),
-        (instance("m"), {**NODE, "Spec": {"Availability": "drain"}}, "drain"),
-        (instance("m"), NODE, "connected"),
+        (instance("m", state="pending"), None, True, "booting"),
+        (instance("m", state="stopping"), NODE, True, "stopping"),
+        (instance("m", state="stopped"), NODE, True, "stopped"),
+        (instance("m"), None, True, "connecting"),
+        (instance("m"), {**NODE, "Status": {"State": "down"}}, True, "unreachable since 2026-11-21 13:35:48Z"),
+        (instance("m"), {**NODE, "Spec": {"Availability": "drain"}}, True, "drain"),
+        (instance("m"), NODE, True, "connected"),
+        # The machine that manages the Swarm is gone.
+        (instance("m"), None, False, "unknown"),
+        (instance("m", state="pending"), None, False, "booting"),
     ],
 )
-def test_a_machine_has_its_word(found: MachineState, node: dict[str, Any] | None, word: str) -> None:
-    assert machine_status(found, node) == word
-
-
-def test_without_the_machine_that_manages_the_swarm_the_others_are_unknown() -> None:
-    assert machine_status(instance("m"), None, is_managed=False) == "unknown"
-    assert machine_status(instance("m", state="pending"), None, is_managed=False) == "booting"
+def test_a_machine_has_its_word(found: MachineState, node: dict[str, Any] | None, is_managed: bool, word: str) -> None:
+    assert machine_status(found, node, is_managed=is_managed) == word
 
 
 def sentences(*there: MachineState, **args: Any) -> list[str]:
@@ -151,28 +162,41 @@ def sentences(*there: MachineState, **args: Any) -> list[str]:
     return [line for one in made.machines for line in _lines(made, one)]
 
 
-def test_a_machine_that_is_made_is_told_with_what_it_is_made_of() -> None:
+def of_worker(**ec2: Any) -> dict[str, Any]:
+    return {"jobs": {"worker": {"ec2": ec2}}}
+
+
+DISKS = of_worker(ebs_volumes=["200GiB:/scratch", "vol-0a1b2c3d:/data"])
+
+
+def test_a_machine_that_is_made_or_is_stopped_is_told_with_what_it_is_made_of_or_starts_it() -> None:
     labels = "pool=worker, instance_type=g6.12xlarge, zone=us-west-2a, market=on-demand"
-    own = {"worker": {"ec2": {"instance_type": GPUS.name}}}
-    assert sentences(PS, jobs=own) == [f"mnist-worker-m0: will be created: g6.12xlarge, ami-0d; {labels}; gpu=4"]
+    made = f"mnist-worker-m0: will be created: g6.12xlarge, ami-0d; {labels}; gpu=4"
+    assert sentences(PS, **of_worker(instance_type=GPUS.name)) == [made]
+    assert sentences(PS, **DISKS)[0].endswith("market=on-demand; ebs_volumes: 200GiB, vol-0a1b2c3d")
+    (line,) = sentences(PS, replace(WORKER, state="stopped"))
+    assert line.startswith(
+        "mnist-worker-m0: is stopped and will not be started. Run `aws ec2 start-instances --instance-ids i-"
+    )
+    idle = replace(plan(replace(PS, instance_type="m5.large"), WORKER, **PAIR), tasks=())
+    assert _lines(idle, idle.machines[0])[0].endswith("(m5.large -> m7i.large); tasks that restart: none")
 
 
 def test_of_machines_that_stay_nothing_is_told() -> None:
-    assert sentences(PS, WORKER) == []
-    assert sentences(replace(PS, image_id="ami-01"), WORKER) == []
+    assert sentences(PS, WORKER) == sentences(OLDER, WORKER) == []
     assert sentences(*(replace(one, access="ssm") for one in (PS, WORKER)), ec2={"connectivity": "ssm"}) == []
+    with_disks = replace(WORKER, disks="200GiB vol-0a1b2c3d")
+    elsewhere = of_worker(ebs_volumes=["200GiB:/tmp/scratch", "vol-0a1b2c3d:/data"])
+    assert sentences(PS, with_disks, **DISKS) == sentences(PS, with_disks, **elsewhere) == []
 
 
 @pytest.mark.parametrize(
     ("there", "args", "changes"),
     [
-        ((PS, WORKER), {"jobs": {"worker": {"ec2": {"ami": "ami-0f"}}}}, f"{ECS} -> ami-0f"),
-        (
-            (PS, WORKER),
-            {"jobs": {"worker": {"ec2": {"instance_type": GPUS.name}}}},
-            f"m7i.large -> g6.12xlarge, {ECS} -> {ECS_GPU}",
-        ),
-        ((PS, WORKER), {"jobs": {"worker": {"ec2": {"spot": True}}}}, "on-demand -> spot"),
+        ((PS, WORKER), of_worker(ami="ami-0f"), f"{ECS} -> ami-0f"),
+        ((PS, WORKER), of_worker(instance_type=GPUS.name), f"m7i.large -> g6.12xlarge, {ECS} -> {ECS_GPU}"),
+        ((PS, WORKER), of_worker(spot=True), "on-demand -> spot"),
+        ((PS, WORKER), DISKS, "no ebs_volumes -> 200GiB vol-0a1b2c3d"),
         ((PS, replace(WORKER, files="fs-0a")), {}, "fs-0a -> no efs"),
         ((PS, replace(WORKER, subnet_id="subnet-0b")), {}, "subnet-0b -> subnet-0a"),
         ((PS, replace(WORKER, access="ssm")), {}, "ssm access -> public access"),
@@ -190,22 +214,9 @@ def test_a_machine_that_is_made_anew_is_told_with_what_stands_there(
     assert sentences(*there, **args) == [told]
 
 
-def test_a_machine_whose_disks_are_asked_for_otherwise_is_made_anew() -> None:
-    own: dict[str, Any] = {"jobs": {"worker": {"ec2": {"ebs_volumes": ["200GiB:/scratch", "vol-0a1b2c3d:/data"]}}}}
-    one = "tasks that restart: worker-0"
-    told = f"mnist-worker-m0: will be replaced (no ebs_volumes -> 200GiB vol-0a1b2c3d); {one}"
-    assert sentences(PS, WORKER, **own) == [told]
-    with_disks = replace(WORKER, disks="200GiB vol-0a1b2c3d")
-    assert sentences(PS, with_disks, **own) == []
-    elsewhere = {"jobs": {"worker": {"ec2": {"ebs_volumes": ["200GiB:/tmp/scratch", "vol-0a1b2c3d:/data"]}}}}
-    assert sentences(PS, with_disks, **elsewhere) == []
-    made = sentences(PS, **own)[0]
-    assert made.endswith("market=on-demand; ebs_volumes: 200GiB, vol-0a1b2c3d")
-
-
 def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
     most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
-    planned = model.ec2_machine(machine("mnist-worker-m0", jobs={"worker": {"ec2": {"ebs_volumes": most}}}))
+    planned = model.ec2_machine(machine("mnist-worker-m0", **of_worker(ebs_volumes=most)))
     assert len(" ".join(planned.disks)) <= 256
 
 
@@ -213,10 +224,7 @@ def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
     ("args", "takers"),
     [
         ({"ec2": {"ebs_volumes": ["vol-0a1b2c3d:/data"]}}, "mnist-ps-m0, mnist-worker-m0"),
-        (
-            {"workers": 2, "jobs": {"worker": {"ec2": {"ebs_volumes": ["vol-0a1b2c3d:/data"]}}}},
-            "mnist-worker-m0, mnist-worker-m1",
-        ),
+        ({"workers": 2, **of_worker(ebs_volumes=["vol-0a1b2c3d:/data"])}, "mnist-worker-m0, mnist-worker-m1"),
     ],
 )
 def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], takers: str) -> None:
@@ -225,26 +233,14 @@ def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], take
     remedy = "Request it under `jobs`, for a job with one machine. Set ec2.efs for files that all machines share."
     said = f"mnist: ec2.ebs_volumes: vol-0a1b2c3d cannot be attached to 2 machines: {takers}. {remedy}"
     assert str(error.value) == said
-
-
-def test_jobs_on_one_machine_share_its_volume() -> None:
     made = plan(**PAIR, ec2={"machine_count": 1, "ebs_volumes": ["vol-0a1b2c3d:/data"]})
-    assert [model.ec2_machine(one).disks for one in made.machines] == [("vol-0a1b2c3d",)]
+    assert [model.ec2_machine(one).disks for one in made.machines] == [("vol-0a1b2c3d",)], "jobs on it share it"
 
 
 def test_containers_mount_the_disks_of_their_machines() -> None:
-    asked = spec(
-        **PAIR, container={"volumes": ["/a:/b"]}, jobs={"worker": {"ec2": {"ebs_volumes": ["9GiB:/c", "9GiB:/d"]}}}
-    )
+    asked = spec(**PAIR, container={"volumes": ["/a:/b"]}, **of_worker(ebs_volumes=["9GiB:/c", "9GiB:/d"]))
     jobs = {job.name: _with_disks(job).container.volumes for job in asked.jobs}
     assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
-
-
-def test_one_that_is_stopped_is_told_with_what_starts_it() -> None:
-    (line,) = sentences(PS, replace(WORKER, state="stopped"))
-    assert line.startswith(
-        "mnist-worker-m0: is stopped and will not be started. Run `aws ec2 start-instances --instance-ids i-"
-    )
 
 
 def test_the_loss_of_the_machine_that_manages_is_told() -> None:
@@ -256,19 +252,7 @@ def test_the_loss_of_the_machine_that_manages_is_told() -> None:
     assert _new_swarm(plan(PS, WORKER, **PAIR)) == _new_swarm(plan(**PAIR)) == _new_swarm(plan(PS, **PAIR)) == []
 
 
-def test_a_machine_on_which_nothing_stands_says_so() -> None:
-    made = replace(plan(replace(PS, instance_type="m5.large"), WORKER, **PAIR), tasks=())
-    (line,) = _lines(made, made.machines[0])
-    assert line.endswith("(m5.large -> m7i.large); tasks that restart: none")
-
-
 NEAR, FAR = SUBNET, replace(SUBNET, subnet_id="subnet-0b", zone="us-west-2b")
-
-
-def test_the_first_subnet_whose_zone_has_all_types_is_taken() -> None:
-    asked = spec(**PAIR)
-    assert machines._choose_subnet(asked, [NEAR, FAR], frozenset({"us-west-2a", "us-west-2b"})) == NEAR
-    assert machines._choose_subnet(asked, [NEAR, FAR], frozenset({"us-west-2b"})) == FAR
 
 
 ZONES = "m7i.large are all available in {}, but the subnets are in: {}. "
@@ -297,47 +281,40 @@ def test_types_that_no_subnet_has_are_refused(
     assert str(error.value) == f"mnist: {said}{REMEDY}"
 
 
+def test_the_first_subnet_whose_zone_has_all_types_is_taken() -> None:
+    for zones, subnet in (({"us-west-2a", "us-west-2b"}, NEAR), ({"us-west-2b"}, FAR)):
+        assert machines._choose_subnet(spec(**PAIR), [NEAR, FAR], frozenset(zones)) == subnet
+
+
 def test_the_shared_folder_is_the_one_that_is_asked_for_or_the_clusters_own() -> None:
     assert machines.shared_folder(CLUSTER, spec(**PAIR, train_dir="/mnt/tfdeploy/runs")) == "runs"
     for other in ("", "/mnt/tfdeploys/runs", "s3://runs"):
         assert machines.shared_folder(CLUSTER, spec(**PAIR, train_dir=other)) == "mnist-k3v9x2abcd"
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state folder of the test's own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
-def record(made: Plan, ended: bool = True) -> None:
-    """Keep a copy of the record of this plan's run."""
-    job = RunState(made.run, 0.0)
-    job.result = RunResult("succeeded", "", 1.0) if ended else None
-    RecordCopy(CLUSTER).record.save(job)
-
-
-def unneeded(*there: MachineState, **args: Any) -> set[str]:
-    return set(plan(*there, run=RecordCopy(CLUSTER).record.current(), **PAIR, **args).unneeded)
-
-
-def test_of_a_finished_run_what_is_gone_is_not_made_again() -> None:
-    record(plan(**PAIR))
-    assert unneeded(PS, WORKER) == set()
-    assert unneeded(PS) == {"mnist-worker-m0"}
-
-
-def test_when_the_one_that_manages_is_gone_after_the_end_none_is_needed() -> None:
-    record(plan(**PAIR))
-    assert unneeded(WORKER) == {"mnist-ps-m0", "mnist-worker-m0"}
-    assert unneeded() == {"mnist-ps-m0", "mnist-worker-m0"}
-
-
-def test_without_a_record_of_this_runs_end_all_are_made_again() -> None:
-    assert unneeded(PS) == set()
-    record(plan(**PAIR), ended=False)
-    assert unneeded(PS) == set()
-    record(plan(**PAIR))
-    assert unneeded(PS, run_id="again") == set()
+@pytest.mark.parametrize(
+    ("ended", "there", "args", "unneeded"),
+    [
+        (True, [PS, WORKER], {}, set()),
+        (True, [PS], {}, {"mnist-worker-m0"}),
+        (True, [WORKER], {}, {"mnist-ps-m0", "mnist-worker-m0"}),
+        (True, [], {}, {"mnist-ps-m0", "mnist-worker-m0"}),
+        (None, [PS], {}, set()),
+        (False, [PS], {}, set()),
+        (True, [PS], {"run_id": "again"}, set()),
+    ],
+    ids=str,
+)
+def test_of_a_finished_run_what_is_gone_is_not_made_again(
+    ended: bool | None, there: list[MachineState], args: dict[str, Any], unneeded: set[str]
+) -> None:
+    """`ended` is None where there is no record of a run."""
+    if ended is not None:
+        job = RunState(plan(**PAIR).run, 0.0)
+        job.result = RunResult("succeeded", "", 1.0) if ended else None
+        RecordCopy(CLUSTER).record.save(job)
+    made = plan(*there, run=RecordCopy(CLUSTER).record.current(), **PAIR, **args)
+    assert set(made.unneeded) == unneeded
 
 
 def test_tasks_of_machines_that_are_not_made_again_do_not_stand() -> None:
@@ -356,3 +333,90 @@ def test_tasks_see_what_their_machine_says_and_not_its_role(network: str, droppe
     for hostname, container in found.items():
         assert (seen in container.mounts) == (hostname != CONTROLLER)
         assert container.dropped_capabilities == (() if hostname == CONTROLLER else dropped)
+
+
+def options(monkeypatch: pytest.MonkeyPatch, *there: MachineState) -> pulumi.ResourceOptions:
+    """The options of the worker's machine, of a cluster whose run is open; these machines exist."""
+    asked: list[pulumi.ResourceOptions] = []
+    monkeypatch.setattr(resources, "_boot_script", lambda *_: "")
+    monkeypatch.setattr(aws.ec2, "Instance", lambda *_, opts, **__: asked.append(opts))
+    made, nothing = plan(*there, **PAIR), pulumi.ResourceOptions()
+    planned = {machine.name: ec2_machine(machine) for machine in made.machines}
+    context = ResourceContext("mnist", CLUSTER, spec(**PAIR), planned, None, nothing, run_is_open=True)
+    _instance(
+        context,
+        ec2_machine(made.machines[1]),
+        cast(Any, "a-key"),
+        cast(Any, "sg"),
+        "",
+        "",
+    )
+    return asked[0]
+
+
+def test_a_machine_that_stays_is_not_replaced_by_another_key_pair_or_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    opts = options(monkeypatch, PS, WORKER)
+    assert opts.ignore_changes == ["userData", "ebsBlockDevices", "keyName"]
+    assert opts.replacement_trigger is None
+
+
+def test_a_machine_that_cannot_stay_gets_the_present_key_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not options(monkeypatch, PS).ignore_changes
+    assert not options(monkeypatch, PS, replace(WORKER, spot=True)).ignore_changes
+
+
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
+
+
+def _within(block: str, bits: int, place: float) -> str:
+    whole = IPv4Network(block)
+    width = max(bits, whole.prefixlen)
+    number = int(place * 2 ** (width - whole.prefixlen))
+    return f"{whole.network_address + number * 2 ** (32 - width)}/{width}"
+
+
+CIDRS = st.builds(_within, st.sampled_from(_PRIVATE), st.integers(16, 28), st.floats(0, 1, exclude_max=True))
+"""What VPCs have: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html."""
+
+
+def meets(pool: str, *others: str) -> bool:
+    return any(IPv4Network(pool).overlaps(IPv4Network(other)) for other in others)
+
+
+@given(st.lists(CIDRS, min_size=1, max_size=4))
+@example(["10.200.0.0/16", "172.31.0.0/16", "192.168.0.0/16"])
+@example(["10.199.0.0/16", "10.200.0.0/16", "172.20.0.0/16", "172.24.0.0/16"])
+def test_docker_never_takes_an_address_of_the_vpc(cidrs: list[str]) -> None:
+    assert not meets(model.overlay_pool(cidrs), *cidrs)
+    assert not meets(model.bridge_pool(cidrs), *cidrs)
+
+
+@given(st.lists(CIDRS, max_size=4))
+def test_overlays_and_bridges_never_take_each_others(cidrs: list[str]) -> None:
+    assert not meets(model.overlay_pool(cidrs), model.bridge_pool(cidrs))
+
+
+def test_the_same_vpc_gets_the_same_addresses_whatever_the_order() -> None:
+    cidrs = ["10.200.0.0/16", "172.20.0.0/16", "100.64.0.0/16"]
+    found = [(model.overlay_pool(order), model.bridge_pool(order)) for order in (cidrs, cidrs[::-1])]
+    assert all(one == other for one, other in pairwise(found))
+
+
+_ECS = "/aws/service/ecs/optimized-ami/amazon-linux-2023"
+_DLAMI = "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+
+
+@pytest.mark.parametrize(
+    ("ami", "kind", "name"),
+    [
+        ("", SMALL, f"{_ECS}/recommended/image_id"),
+        ("", GRAVITON, f"{_ECS}/arm64/recommended/image_id"),
+        ("", GPUS, f"{_ECS}/gpu/recommended/image_id"),
+        ("deep-learning", GPUS, f"/aws/service/deeplearning/ami/x86_64/{_DLAMI}"),
+        ("deep-learning", GRAVITON, f"/aws/service/deeplearning/ami/arm64/{_DLAMI}"),
+        ("ssm:/mine/image", GPUS, "/mine/image"),
+        ("ami-0a1b", GPUS, "ami-0a1b"),
+    ],
+)
+def test_an_image_is_named_by_what_is_asked_for_and_by_the_type(ami: str, kind: InstanceType, name: str) -> None:
+    assert requested_image(ami, kind) == name

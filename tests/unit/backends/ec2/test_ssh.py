@@ -1,7 +1,9 @@
-"""How this computer reaches machines: the files that ssh reads, addresses, host keys, and the user's own key."""
+"""How this computer reaches machines: the files that ssh reads, addresses, host keys, the key pair of a cluster, which is created
+once and found in the state of the stack by whoever updates it, and the keys of users."""
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.boot import host_key
 from tfdeploy.backends.ec2.machine.machine_provider import discover_hosts
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
+from tfdeploy.backends.ec2.ssh_key import SshKeyProvider, find_stored_key
+from tfdeploy.backends.ec2.swarm import SwarmProvider
 from tfdeploy.errors import NotFound, SpecError
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
@@ -25,12 +29,8 @@ HOSTS = {
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder of the test's own, with a space in its name."""
-    home = tmp_path / "my state"
-    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+def nothing_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_in_use", {})
-    return home
 
 
 def known() -> SshHosts:
@@ -44,7 +44,7 @@ def run_ssh(machine: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
 
 
-def test_ssh_reads_it() -> None:
+def test_ssh_reads_it_tells_machines_apart_and_knows_no_other() -> None:
     ssh.write(CLUSTER, known())
     wanted = {
         "hostname": "198.51.100.8",
@@ -58,6 +58,10 @@ def test_ssh_reads_it() -> None:
     found = run_ssh("mnist-worker-m0")
     assert {name: found[name] for name in wanted} == wanted
     assert found["userknownhostsfile"].strip('"') == str(ssh.folder(CLUSTER) / "known_hosts")
+    assert (run_ssh("mnist-ps-m0")["hostname"], run_ssh("mnist-ps-m0")["hostkeyalias"]) == ("198.51.100.7", "i-0a")
+    other = run_ssh("elsewhere")
+    assert (other["hostname"], "hostkeyalias" in other) == ("elsewhere", False)
+    assert other["user"] != "ubuntu"
 
 
 def test_ssh_goes_through_ssm_to_a_machine_whose_address_is_its_id() -> None:
@@ -83,15 +87,18 @@ def test_a_machine_is_met_as_it_was_made_to_be_reached(
     assert found.hosts["mnist-ps-m0"] == Host("i-mnist-ps-m0", address, KEY)
 
 
-def test_what_a_preview_finds_out_is_used_and_not_stored_until_an_update_stores_it(state: Path) -> None:
+def test_what_a_preview_finds_out_is_used_and_not_stored_until_an_update_stores_it(state_folder: Path) -> None:
     ssh.use(CLUSTER, known())
-    assert not state.exists()
+    assert not state_folder.exists()
     assert ssh.read(CLUSTER) == known()
     assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
+    there = f"{CLUSTER['home']}#mnist-worker-m0"
+    assert ssh.route(there) == SshTarget("ssh://mnist-worker-m0", ssh.config_file(CLUSTER))
+    assert ssh.region(CLUSTER) == "us-west-2"
     assert run_ssh("mnist-worker-m0")["hostname"] == "198.51.100.8"
     ssh.store(CLUSTER)
     assert ssh.read(CLUSTER) == known()
-    assert ssh.config_file(CLUSTER).is_relative_to(state)
+    assert ssh.config_file(CLUSTER).is_relative_to(state_folder)
     ssh.use(CLUSTER, SshHosts())
     assert ssh.read(CLUSTER) == SshHosts()
     assert (ssh.folder(CLUSTER) / "known_hosts").read_text().count("\n") == 2, "what is stored stays"
@@ -106,9 +113,9 @@ def test_a_state_folder_that_ssh_cannot_be_told_is_refused(
         ssh.write(CLUSTER, known())
 
 
-def test_the_clusters_key_is_private_and_a_preview_does_not_store_it(state: Path) -> None:
+def test_the_clusters_key_is_private_and_a_preview_does_not_store_it(state_folder: Path) -> None:
     ssh.use(CLUSTER, known(), "the private key\n")
-    assert not state.exists()
+    assert not state_folder.exists()
     identity = Path(run_ssh("mnist-ps-m0")["identityfile"])
     assert (identity.read_text(), identity.stat().st_mode & 0o777) == ("the private key\n", 0o600)
     assert not ssh.has_key(CLUSTER)
@@ -116,7 +123,7 @@ def test_the_clusters_key_is_private_and_a_preview_does_not_store_it(state: Path
     ssh.store(CLUSTER)
     assert ssh.has_key(CLUSTER)
     stored = Path(run_ssh("mnist-ps-m0")["identityfile"])
-    assert stored.is_relative_to(state)
+    assert stored.is_relative_to(state_folder)
     assert (stored.read_text(), stored.stat().st_mode & 0o777) == ("the private key\n", 0o600)
 
 
@@ -128,14 +135,6 @@ def test_no_agent_is_lent_to_a_machine_whatever_the_users_own_settings_are(tmp_p
     file.write_text(file.read_text().replace("~/.ssh/config", str(own)))
     assert run_ssh("mnist-worker-m0")["forwardagent"] == "no"
     assert run_ssh("elsewhere")["forwardagent"] == "yes"
-
-
-def test_a_cluster_leads_to_its_manager_and_an_address_to_its_machine() -> None:
-    ssh.write(CLUSTER, known())
-    assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
-    there = f"{CLUSTER['home']}#mnist-worker-m0"
-    assert ssh.route(there) == SshTarget("ssh://mnist-worker-m0", ssh.config_file(CLUSTER))
-    assert ssh.region(CLUSTER) == "us-west-2"
 
 
 @pytest.mark.parametrize(
@@ -204,9 +203,50 @@ def test_ssh_leads_to_a_machine_by_its_name_or_by_a_task_on_it(monkeypatch: pyte
         hands.ssh(CLUSTER, "m9")
 
 
-def test_ssh_tells_machines_apart_and_knows_no_other() -> None:
-    ssh.write(CLUSTER, known())
-    assert (run_ssh("mnist-ps-m0")["hostname"], run_ssh("mnist-ps-m0")["hostkeyalias"]) == ("198.51.100.7", "i-0a")
-    other = run_ssh("elsewhere")
-    assert (other["hostname"], "hostkeyalias" in other) == ("elsewhere", False)
-    assert other["user"] != "ubuntu"
+URN = "urn:pulumi:dev::project::tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:SshKey::mnist-ssh-key"
+
+
+def test_each_cluster_gets_another_key_which_ec2_accepts(tmp_path: Path) -> None:
+    first, second = (SshKeyProvider().create({"name": "mnist"}).outs or {} for _ in range(2))
+    assert first["private_key"] != second["private_key"]
+    file = tmp_path / "key"
+    file.write_text(first["private_key"])
+    file.chmod(0o600)
+    public = subprocess.run(["ssh-keygen", "-y", "-f", file], capture_output=True, text=True, check=True).stdout
+    assert public.split()[:2] == first["public_key"].split()[:2]
+    assert first["public_key"].startswith("ssh-ed25519 ")
+    assert not SshKeyProvider().diff("", first, {"name": "mnist"}).changes
+
+
+@pytest.mark.parametrize(
+    ("outputs", "key"),
+    [({"private_key": "key"}, "key"), ({"private_key": {"4dabf": "1b47", "value": "key"}}, "key"), ({}, "")],
+)
+def test_the_key_is_found_in_the_state(outputs: dict[str, Any], key: str) -> None:
+    other = URN.replace("::mnist-ssh-key", "::other-ssh-key")
+    state = {other: {"outputs": {"private_key": "another"}}, URN: {"outputs": outputs}}
+    assert find_stored_key(state, "mnist") == key
+    assert find_stored_key({other: state[other]}, "mnist") == ""
+
+
+def test_a_colleagues_key_is_one_update_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+
+    def form(props: Any, previous: Any, keys: list[str], log: Any) -> dict[str, str]:
+        given.append(keys)
+        return {"swarm": "s", "manager": "m"}
+
+    monkeypatch.setattr("tfdeploy.backends.ec2.swarm.form", form)
+    provider = SwarmProvider()
+    alice: dict[str, Any]
+    bob: dict[str, Any]
+    alice, bob = ({"cluster": CLUSTER, "members": [], "public_key": name, "lifetime": 1.0} for name in ("alice", "bob"))
+    state = dict(provider.create(dict(alice)).outs or {})
+    assert not provider.diff("", state, dict(alice)).changes
+    assert provider.diff("", state, dict(bob)).changes
+    state = dict(provider.update("", state, dict(bob)).outs or {})
+    assert given == [["alice"], ["alice", "bob"]]
+    users: list[dict[str, Any]] = [alice, bob]
+    for user in users:
+        assert not provider.diff("", state, dict(user)).changes
+        assert provider.diff("", state, {**user, "lifetime": 2.0}).changes

@@ -22,9 +22,8 @@ NOW = 1_000_000_000.0
 
 
 @pytest.fixture
-def observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ObservedState]:
+def observed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ObservedState]:
     """Observes a run of which docker's task runner and the bucket report this."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(account, "of", lambda _: nullcontext())
     monkeypatch.setattr(account, "store", lambda _: None)
     monkeypatch.setattr(account, "account_id", lambda _: "123456789012")
@@ -85,14 +84,13 @@ def test_only_a_machine_that_had_a_task_is_gone(observed: Callable[..., Observed
 
 
 @pytest.mark.parametrize("is_preview", [True, False])
-def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_preview: bool) -> None:
+def test_only_what_is_no_preview_writes(state_folder: Path, monkeypatch: pytest.MonkeyPatch, is_preview: bool) -> None:
     asked: list[Any] = []
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
     monkeypatch.setattr(record_bucket, "download", asked.append)
-    state = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert state.machines.statuses == {"mnist-ps-m0": "stopped"}
+    found = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
+    assert found.machines.statuses == {"mnist-ps-m0": "stopped"}
     monkeypatch.setattr(api, "instances", lambda *_: [])
     BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert (tmp_path / "state").exists() != is_preview
+    assert state_folder.exists() != is_preview
     assert asked == ([] if is_preview else [CLUSTER])

@@ -1,4 +1,5 @@
-"""The watchdog's loop on a machine that is made up: what it remembers, what it does to the machine, and what its settings are."""
+"""The watchdog's loop on a machine that is made up: what it remembers, what it does to the machine, and what its settings are.
+The machine that manages the Swarm goes last, and not without the record."""
 
 import json
 from pathlib import Path
@@ -6,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.ec2.watchdog.made_up_machine import QUIET, TWO_HERE, Machine
+from tests.unit.backends.ec2.watchdog.made_up_machine import MANAGER, QUIET, TWO_HERE, Machine, Uploads
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.ec2.watchdog import main
-from tfdeploy.backends.ec2.watchdog.main import DEFAULTS, read_settings
+from tfdeploy.backends.ec2.watchdog.main import DEFAULTS, Watchdog, read_settings
 
 
 @pytest.fixture
@@ -93,3 +95,62 @@ def test_what_cannot_be_read_is_as_the_machine_was_created(files: Path, text: st
     assert read() == {**CREATED, "said": 1}
     (files / "created").write_text(text)
     assert read() == {**DEFAULTS, "said": 2}
+
+
+@pytest.fixture
+def uploads(machine: Machine) -> Uploads:
+    machine.engine.folder = machine.folder / "record"
+    machine.engine.folder.mkdir()
+    (machine.engine.folder / "record_id").write_text("record_id")
+    return Uploads(machine)
+
+
+def idle_manager(machine: Machine) -> Watchdog:
+    care = machine.watchdog(bucket="records", lifetime=5000)
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    machine.after(5, care)
+    machine.engine.seen = MANAGER
+    assert not machine.after(95, care)
+    return care
+
+
+def happen(machine: Machine) -> None:
+    """Something that is not in the bucket yet."""
+    (machine.folder / "record/runs/one").mkdir(parents=True)
+    (machine.folder / "record/runs/one/events.jsonl").write_text("news")
+
+
+def test_the_manager_brings_the_record_before_it_ends(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    happen(machine)
+    assert machine.after(15, care)
+    assert uploads.lists == [machine.start + 5, machine.start + 105]
+
+
+def test_a_manager_that_is_cut_off_stays_until_the_run_is_over(machine: Machine, uploads: Uploads) -> None:
+    """It has no task of its own, and those of the others are all on machines that do not respond."""
+    happen(machine)
+    record = machine.folder / "record"
+    (record / "current").write_text("one")
+    (record / "runs/one/run_state.json").write_text(json.dumps({"result": None}))
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    care = machine.watchdog(bucket="records", lifetime=0)
+    machine.after(5, care)
+    machine.engine.seen, machine.engine.cut_off = MANAGER, 2
+    assert not machine.after(10_000, care, tick=50)
+    (record / "runs/one/run_state.json").write_text(json.dumps({"result": {"state": "succeeded"}}))
+    assert not machine.after(95, care)
+    assert machine.after(15, care)
+
+
+def test_an_idle_manager_stays_while_its_record_is_not_safe_and_says_why(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    happen(machine)
+    uploads.works = False
+    assert not machine.after(2000, care)
+    assert "its record cannot be uploaded" in machine.console.splitlines()[0]
+    assert Record(machine.folder / "record").upload_problem() == "S3 is away"
+    uploads.works = True
+    assert machine.after(60, care)
+    assert Record(machine.folder / "record").upload_problem() == ""
+    assert len(uploads.lists) == 2
