@@ -138,18 +138,14 @@ class Launcher:
 class World:
     """One cluster: the controller's job, the launchers that there are, and all that happened."""
 
-    def __init__(self, **args: Any) -> None:
-        self.now = BEGIN
+    def __init__(self, at: float = BEGIN, **args: Any) -> None:
+        self.now = at
         self.job = RunState(plan(**args).run, self.now)
         self.launchers: dict[str, Launcher] = {}
         self.events: list[Event] = []
         self._free_ports = itertools.count(25_000)
         self.saving: set[str] = set()
         """The tasks whose program goes on for a while when it is stopped."""
-
-    def begin_at(self, now: float) -> None:
-        """Have it begin at another moment."""
-        self.now = self.job.submitted_at = self.job.waiting_since = now
 
     def come(self, *hostnames: str, port: int = 0) -> None:
         """New launchers, in place of those that were; no name means all tasks of the run."""
@@ -293,3 +289,11 @@ class World:
 
     def done(self) -> bool:
         return all(task.state in FINAL for task in self.job.tasks.values())
+
+
+def running(at: float = BEGIN, **args: Any) -> World:
+    """A job of which all tasks run; what has happened until then is forgotten."""
+    made = World(at, **args)
+    made.come()
+    made.events.clear()
+    return made

@@ -20,7 +20,6 @@ class Cut:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **args: Any) -> None:
         self.world = World(workers=3, success="worker-0", **args)
-        self.world.begin_at(1000.0)
         self.world.come()
         self.world.wait(100)
         self.launcher = self.world.launchers.pop("worker-1")

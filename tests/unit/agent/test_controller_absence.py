@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.agent.test_reconcile import ANY, world
+from tests.unit.agent.test_reconcile import ANY
 from tests.unit.cases import plan
-from tests.unit.simulation import BEGIN, Launcher, World
+from tests.unit.simulation import BEGIN, Launcher, World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
 from tfdeploy.agent.control.controller import Controller
@@ -40,7 +40,7 @@ HOUR = 3_600.0
 
 
 def test_what_a_launcher_restarted_itself_is_adopted_once_with_its_own_times() -> None:
-    job = world(workers=1, restart={**ANY, "backoff": "2s"})
+    job = running(workers=1, restart={**ANY, "backoff": "2s"})
     assert job.fail_alone("worker-0")
     job.now += 100
     assert job.fail_alone("worker-0", 3, "")
@@ -70,7 +70,7 @@ def test_what_a_launcher_restarted_itself_is_adopted_once_with_its_own_times() -
 def test_an_attempt_is_adopted_only_of_this_run_and_of_a_task_that_has_not_ended(
     run_id: str, has_ended: bool, attempt: int
 ) -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     report = replace(job.launchers["worker-1"].report(job.now), attempt=5)
     if has_ended:
         job.exit("worker-1")
@@ -79,7 +79,7 @@ def test_an_attempt_is_adopted_only_of_this_run_and_of_a_task_that_has_not_ended
 
 
 def test_the_start_of_a_program_has_the_time_that_its_launcher_reports() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     task = job.job.tasks["worker-0"]
     task.state = "starting"
     job.now += 30
@@ -88,7 +88,7 @@ def test_the_start_of_a_program_has_the_time_that_its_launcher_reports() -> None
 
 
 def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() -> None:
-    job = world(ps=1, workers=1, restart=ANY)
+    job = running(ps=1, workers=1, restart=ANY)
     cut_off = job.launchers.pop("worker-0")
     job.come("ps-0", port=29_999)
     assert job.job.tasks["worker-0"].attempt == 2
@@ -101,7 +101,7 @@ def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() 
 
 
 def test_a_launcher_that_was_killed_meanwhile_leaves_what_it_began() -> None:
-    job = world(workers=1, restart=ANY)
+    job = running(workers=1, restart=ANY)
     assert job.fail_alone("worker-0")
     before = job.launchers["worker-0"]
     job.launchers["worker-0"] = Launcher("worker-0", before.port, job.now)
@@ -120,7 +120,7 @@ def test_a_launcher_that_was_killed_meanwhile_leaves_what_it_began() -> None:
 
 
 def test_a_launcher_that_was_cut_off_during_the_end_of_the_run_is_stopped() -> None:
-    job = world(workers=2, restart=ANY)
+    job = running(workers=2, restart=ANY)
     assert job.fail_alone("worker-1")
     cut_off = job.launchers.pop("worker-1")
     job.stop()
@@ -132,7 +132,7 @@ def test_a_launcher_that_was_cut_off_during_the_end_of_the_run_is_stopped() -> N
 
 @pytest.mark.parametrize("first", ["worker-0", "worker-1"])
 def test_a_success_counts_before_a_later_failure_whoever_reports_first(first: str) -> None:
-    job = world(workers=2, restart={"maximum": 0})
+    job = running(workers=2, restart={"maximum": 0})
     job.launchers["worker-0"].end_child(0, job.now)
     job.launchers["worker-1"].end_child(1, job.now + 30)
     job.return_after(600)
@@ -143,7 +143,7 @@ def test_a_success_counts_before_a_later_failure_whoever_reports_first(first: st
 
 
 def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only() -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     job.lose("worker-1")
     job.launchers["worker-0"].end_child(0, job.now)
     job.return_after(600)
@@ -156,7 +156,7 @@ def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only()
 @pytest.mark.parametrize(("port", "after"), [(21_000, "ps-0/1, worker-0/3"), (21_007, "ps-0/3, worker-0/5")])
 def test_an_older_copy_of_the_record_ends_no_program_with_the_addresses_that_it_has(port: int, after: str) -> None:
     """As of a controller that takes the record from the bucket: it lacks two attempts, and perhaps other addresses."""
-    job = world(ps=1, workers=1, restart=ANY)
+    job = running(ps=1, workers=1, restart=ANY)
     older, former = json.dumps(job.job.to_dict()), job.launchers["worker-0"]
     job.lose("worker-0")
     job.come("worker-0", port=port)
@@ -185,7 +185,7 @@ def test_the_start_barrier_has_its_time_after_the_return() -> None:
 
 
 def test_a_launcher_may_not_start_a_program_while_the_addresses_change() -> None:
-    job = world(ps=1, workers=1, restart=ANY)
+    job = running(ps=1, workers=1, restart=ANY)
     job.lose("ps-0")
     launcher = job.launchers["worker-0"]
     assert launcher.last

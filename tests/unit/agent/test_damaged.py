@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.unit.printing import all_lines, folder, write
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.model.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
 from tfdeploy.agent.record import event_log
 from tfdeploy.agent.record.event_log import append, read
@@ -125,8 +125,7 @@ DAMAGE = [b"", b"\0" * 100, b'{"spec": {', b"[]", b"\xff\xff"]
     + [("format", content) for content in DAMAGE[:2]],
 )
 def test_one_damaged_file_of_the_state_is_no_obstacle(tmp_path: Path, name: str, content: bytes) -> None:
-    job = World(workers=1)
-    job.come()
+    job = running(workers=1)
     Record(tmp_path).save(job.job)
     path = next(tmp_path.rglob(name))
     path.write_bytes(content)

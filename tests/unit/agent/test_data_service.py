@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.launch import builtin_programs
 from tfdeploy.agent.launch.builtin_programs import LOST_SECONDS, DataDispatcher, DataTask, LostWorkers, end_parts
@@ -20,8 +20,7 @@ RESTART = {"maximum": 1, "backoff": "0", "on": ["any"]}
 
 def begun(workers: int = 2, **args: Any) -> World:
     """A run that trains and has tf.data service."""
-    world = World(workers=1, data_service={"workers": workers}, restart=RESTART, **args)
-    world.come()
+    world = running(workers=1, data_service={"workers": workers}, restart=RESTART, **args)
     world.launchers["data-dispatcher-0"].is_listening = True
     world.settle()
     world.events.clear()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import elastic
 from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks
 from tfdeploy.agent.model import events, sync
@@ -15,12 +15,9 @@ from tfdeploy.agent.model.task_command import placeholders
 ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
 
 
-def running(workers: int = 2, **args: Any) -> World:
+def elastic_run(workers: int = 2, **args: Any) -> World:
     """A run that trains."""
-    made = World(ps=1, workers=workers, **{**ELASTIC, **args})
-    made.come()
-    made.events.clear()
-    return made
+    return running(ps=1, workers=workers, **{**ELASTIC, **args})
 
 
 def resize(made: World, workers: int, **args: Any) -> None:
@@ -46,14 +43,14 @@ ALL_HOSTS = "127.0.0.1:21000,127.0.0.1:21001,127.0.0.1:25000,127.0.0.1:25001"
 
 
 def test_every_task_is_told_the_addresses_of_all_workers_up_to_the_maximum() -> None:
-    made = running()
+    made = elastic_run()
     assert {hosts(made, name) for name in ("worker-0", "worker-1")} == {ALL_HOSTS}
     book = made.launchers["ps-0"].address_book
     assert [entry.hostname for entry in book] == ["ps-0", "worker-0", "worker-1", "worker-2", "worker-3"]
 
 
 def test_workers_are_added_and_removed_and_the_others_continue() -> None:
-    made = running()
+    made = elastic_run()
     resize(made, 4)
     assert made.running() == "ps-0/1, worker-0/1, worker-1/1, worker-2/1, worker-3/1"
     assert hosts(made, "worker-3") == ALL_HOSTS
@@ -72,7 +69,7 @@ def test_workers_are_added_and_removed_and_the_others_continue() -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("again", ["run", "next run"])
 def test_a_former_launcher_does_not_displace_a_worker_that_was_added_again(again: str, restarts: bool) -> None:
-    made = running(3)
+    made = elastic_run(3)
     former = made.launchers.pop("worker-2")  # its machine is cut off
     note_removed(made, 2)
     if restarts:
@@ -102,7 +99,7 @@ def note_removed(made: World, workers: int) -> None:
 
 
 def test_another_number_of_other_tasks_restarts_all() -> None:
-    made = running()
+    made = elastic_run()
     made.give(ps=2, workers=2, **ELASTIC)
     made.come("ps-1")
     assert made.running() == "ps-0/2, ps-1/1, worker-0/2, worker-1/2"
@@ -110,7 +107,7 @@ def test_another_number_of_other_tasks_restarts_all() -> None:
 
 @pytest.mark.parametrize("most", [2, 8])
 def test_another_maximum_restarts_all(most: int) -> None:
-    made = running()
+    made = elastic_run()
     made.give(ps=1, workers=2, elastic={"max": most})
     assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
     assert len(hosts(made, "worker-0").split(",")) == most
@@ -118,14 +115,14 @@ def test_another_maximum_restarts_all(most: int) -> None:
 
 
 def test_a_run_that_is_no_longer_elastic_restarts() -> None:
-    made = running()
+    made = elastic_run()
     made.give(ps=1, workers=2)
     assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
     assert hosts(made, "worker-0") == "127.0.0.1:21000,127.0.0.1:21001"
 
 
 def test_a_worker_that_finds_its_port_taken_has_all_tasks_restart_with_its_new_address() -> None:
-    made = running()
+    made = elastic_run()
     made.give(ps=1, workers=3, **ELASTIC)
     made.come("worker-2", port=29_999)
     assert (events.ADDRESS_CHANGED, "") in made.happened()
@@ -135,7 +132,7 @@ def test_a_worker_that_finds_its_port_taken_has_all_tasks_restart_with_its_new_a
 
 
 def test_a_lost_ps_at_another_address_does_not_wait_for_a_lost_worker() -> None:
-    made = running()
+    made = elastic_run()
     made.lose("worker-1")
     made.lose("ps-0")
     made.come("ps-0", port=29_999)
@@ -145,8 +142,7 @@ def test_a_lost_ps_at_another_address_does_not_wait_for_a_lost_worker() -> None:
 
 
 def test_without_elastic_all_wait_for_a_lost_worker() -> None:
-    made = World(ps=1, workers=2)
-    made.come()
+    made = running(ps=1, workers=2)
     made.lose("worker-1")
     made.lose("ps-0")
     made.come("ps-0", port=29_999)
@@ -155,7 +151,7 @@ def test_without_elastic_all_wait_for_a_lost_worker() -> None:
 
 @pytest.mark.parametrize("how", [{"code": 1}, {"code": 137, "signal": "SIGKILL"}, {"code": 137, "oom": True}])
 def test_a_worker_that_fails_for_good_does_not_fail_the_run(how: dict[str, Any]) -> None:
-    made = running(restart={"maximum": 0})
+    made = elastic_run(restart={"maximum": 0})
     made.exit("worker-1", **how)
     assert made.verdict() == "none"
     assert made.running() == "ps-0/1, worker-0/1"
@@ -165,13 +161,13 @@ def test_a_worker_that_fails_for_good_does_not_fail_the_run(how: dict[str, Any])
 
 @pytest.mark.parametrize("hostname", ["worker-0", "ps-0"])
 def test_the_tasks_that_are_not_optional_fail_the_run(hostname: str) -> None:
-    made = running(restart={"maximum": 0})
+    made = elastic_run(restart={"maximum": 0})
     made.exit(hostname, 1)
     assert made.verdict() == f"failed: {hostname} failed (exit 1)"
 
 
 def test_launchers_that_are_lost_again_and_again_do_not_fail_the_run() -> None:
-    made = running()
+    made = elastic_run()
     for _ in range(11):
         made.lose("worker-1")
         made.come("worker-1")
@@ -182,7 +178,7 @@ def test_launchers_that_are_lost_again_and_again_do_not_fail_the_run() -> None:
 
 
 def test_a_worker_that_has_failed_is_started_again_by_request() -> None:
-    made = running(restart={"maximum": 0})
+    made = elastic_run(restart={"maximum": 0})
     made.exit("worker-1", 1)
     made.come("worker-1")
     assert made.running() == "ps-0/1, worker-0/1"
@@ -192,7 +188,7 @@ def test_a_worker_that_has_failed_is_started_again_by_request() -> None:
 
 @pytest.mark.parametrize("service", ["", ".mnist-4711"])
 def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(service: str) -> None:
-    made = running()
+    made = elastic_run()
     for task in made.job.tasks.values():
         task.host, task.port = f"{task.hostname}{service}", 2222
     made.job.reserved = {}
@@ -202,7 +198,7 @@ def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(s
 
 
 def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end() -> None:
-    made = running()
+    made = elastic_run()
     assert elastic.unused_ports(made.job) == {25_000, 25_001}
     resize(made, 3)
     assert elastic.unused_ports(made.job) == {25_001}
@@ -237,7 +233,7 @@ def test_chosen_ports_are_those_of_workers_that_do_not_exist_and_the_controller_
 
 
 def test_a_rolling_restart_does_not_wait_for_a_worker_that_is_lost() -> None:
-    made = running(3)
+    made = elastic_run(3)
     made.lose("worker-1")
     made.roll("worker-1", "worker-2")
     made.wait(1)

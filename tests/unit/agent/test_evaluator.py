@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import AT_BUDGET
@@ -17,9 +17,7 @@ SUCCEEDED = "worker-0 succeeded, evaluator-0 "
 
 def begun(**args: Any) -> World:
     """A run with one worker and an evaluator, which run."""
-    world = World(**{"workers": 1, "evaluator": 1, **args})
-    world.come()
-    return world
+    return running(**{"workers": 1, "evaluator": 1, **args})
 
 
 def succeeded(**args: Any) -> World:

@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.control.end_policy import finishing_workers
 from tfdeploy.agent.model import sync
 
 
 def succeeded(**args: Any) -> World:
     """A run that has just succeeded by worker 0, or by its chief; its other tasks run."""
-    world = World(**{"workers": 3, **args})
-    world.come()
+    world = running(**{"workers": 3, **args})
     world.exit("chief-0" if args.get("chief") else "worker-0")
     return world
 

@@ -5,20 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.model import events, sync
 from tfdeploy.agent.model.task_command import TaskAddress
 
 ANY = {"maximum": 3, "backoff": "1s", "on": ["any"]}
-
-
-def world(**args: Any) -> World:
-    """A job of which all tasks run."""
-    made = World(**args)
-    made.come()
-    made.events.clear()
-    return made
 
 
 def test_nobody_starts_before_all_have_come() -> None:
@@ -42,7 +34,7 @@ def test_nobody_starts_before_all_have_come() -> None:
 
 
 def test_everybody_gets_the_same_book_in_the_order_of_the_tasks() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     assert [launcher.address_book for launcher in job.launchers.values()] == 2 * [
         [TaskAddress("ps-0", "ps", 0, "127.0.0.1:20000"), TaskAddress("worker-0", "worker", 0, "127.0.0.1:21000")]
     ]
@@ -94,14 +86,14 @@ def test_who_does_not_come_in_time_fails_the_job_by_name() -> None:
     ],
 )
 def test_the_success_rule_decides(args: dict[str, Any], ends: list[str], result: str) -> None:
-    job = world(**args)
+    job = running(**args)
     for hostname in ends:
         job.exit(hostname)
     assert job.verdict() == result
 
 
 def test_after_the_success_the_others_are_stopped_and_all_launchers_end() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.exit("worker-0")
     assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded"
     assert job.launchers == {}
@@ -121,14 +113,14 @@ def test_after_the_success_the_others_are_stopped_and_all_launchers_end() -> Non
     ],
 )
 def test_a_task_that_ends_badly_for_good_fails_the_job(end: dict[str, Any], state: str, reason: str) -> None:
-    job = world(ps=1, workers=2, restart={"maximum": 0})
+    job = running(ps=1, workers=2, restart={"maximum": 0})
     job.exit("worker-0", **end)
     assert job.verdict() == f"failed: {reason}"
     assert job.states() == f"ps-0 stopped (run failed), worker-0 {state}, worker-1 stopped (run failed)"
 
 
 def test_a_worker_that_fails_after_the_success_changes_no_result_and_is_not_restarted() -> None:
-    job = world(ps=1, workers=2, restart=ANY)
+    job = running(ps=1, workers=2, restart=ANY)
     job.exit("worker-0")
     job.wait(5)
     job.exit("worker-1", 5)
@@ -138,7 +130,7 @@ def test_a_worker_that_fails_after_the_success_changes_no_result_and_is_not_rest
 
 
 def test_a_failure_that_is_reported_before_the_success_fails_the_run() -> None:
-    job = world(workers=2, restart={"maximum": 0})
+    job = running(workers=2, restart={"maximum": 0})
     job.launchers["worker-1"].end_child(5, job.now)
     job.note(reconcile.apply_report(job.job, job.launchers["worker-1"].report(), job.now))
     job.launchers["worker-0"].end_child(0, job.now + 1)
@@ -148,7 +140,7 @@ def test_a_failure_that_is_reported_before_the_success_fails_the_run() -> None:
 
 
 def test_a_failure_that_is_reported_after_the_success_does_not_count_though_both_are_seen_at_once() -> None:
-    job = world(workers=2, restart={"maximum": 0})
+    job = running(workers=2, restart={"maximum": 0})
     for hostname, code in (("worker-0", 0), ("worker-1", 5)):
         job.launchers[hostname].end_child(code, job.now)
         job.note(reconcile.apply_report(job.job, job.launchers[hostname].report(), job.now))
@@ -158,7 +150,7 @@ def test_a_failure_that_is_reported_after_the_success_does_not_count_though_both
 
 @pytest.mark.parametrize("args", [{"workers": 2}, {"chief": 1, "workers": 1, "success": "worker-0"}])
 def test_the_other_workers_and_the_ps_have_time_to_end_after_the_success(args: dict[str, Any]) -> None:
-    job = world(ps=1, worker_timeout="20s", **args)
+    job = running(ps=1, worker_timeout="20s", **args)
     other = "chief-0" if "chief" in args else "worker-1"
     job.exit("worker-0")
     job.wait(19.5)
@@ -191,7 +183,7 @@ def test_a_worker_whose_start_is_not_reported_when_worker_0_ends_may_run_too() -
 
 @pytest.mark.parametrize("state", ["restarting", "interrupted", "lost"])
 def test_a_worker_that_does_not_run_at_the_success_is_not_started_again(state: str) -> None:
-    job = world(workers=2, restart={**ANY, "backoff": "10s"})
+    job = running(workers=2, restart={**ANY, "backoff": "10s"})
     if state == "restarting":
         job.exit("worker-1", 3)
     elif state == "interrupted":
@@ -210,7 +202,7 @@ def test_a_worker_that_does_not_run_at_the_success_is_not_started_again(state: s
 def test_after_a_success_a_stop_ends_the_other_workers_over_a_restart_and_an_update_and_the_success_stands(
     auxiliary: bool, time_limit: float
 ) -> None:
-    job = world(ps=1, workers=2, worker_timeout="1h")
+    job = running(ps=1, workers=2, worker_timeout="1h")
     job.exit("worker-0")
     reconcile.stop_run(job.job, job.now, auxiliary, time_limit)
     job.restart_controller()
@@ -220,13 +212,13 @@ def test_after_a_success_a_stop_ends_the_other_workers_over_a_restart_and_an_upd
 
 
 def test_servers_have_no_time_after_the_success_of_their_client() -> None:
-    job = world(standalone_servers=True, chief=1, ps=1, workers=1, command=["python"])
+    job = running(standalone_servers=True, chief=1, ps=1, workers=1, command=["python"])
     job.exit("chief-0")
     assert job.states() == "chief-0 succeeded, ps-0 stopped (run finished), worker-0 stopped (run finished)"
 
 
 def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
-    job = world(ps=1, workers=2, worker_timeout="20s")
+    job = running(ps=1, workers=2, worker_timeout="20s")
     job.exit("worker-0")
     job.now -= 1_000
     reconcile.recover_clock(job.job, job.now, job.now)
@@ -235,7 +227,7 @@ def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
 
 
 def test_a_restart_waits_for_its_time_and_then_runs() -> None:
-    job = world(workers=1, restart=ANY)
+    job = running(workers=1, restart=ANY)
     job.exit("worker-0", 3)
     assert job.states() == "worker-0 restarting (in 1 s (1 of 3) after exit 3)"
     job.wait(0.9)
@@ -249,7 +241,7 @@ def test_a_restart_waits_for_its_time_and_then_runs() -> None:
     ("backoff", "expected"), [("2s", [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]), ("10m", [600, 600])]
 )
 def test_the_pause_doubles_up_to_five_minutes_or_to_what_was_asked_for(backoff: str, expected: list[int]) -> None:
-    job = world(workers=1, restart={**ANY, "maximum": 12, "backoff": backoff})
+    job = running(workers=1, restart={**ANY, "maximum": 12, "backoff": backoff})
     pauses = []
     for _ in expected:
         job.exit("worker-0", 3)
@@ -259,7 +251,7 @@ def test_the_pause_doubles_up_to_five_minutes_or_to_what_was_asked_for(backoff: 
 
 
 def test_after_the_last_restart_the_task_has_failed() -> None:
-    job = world(workers=1, restart={**ANY, "maximum": 2})
+    job = running(workers=1, restart={**ANY, "maximum": 2})
     for _ in range(3):
         job.exit("worker-0", 3)
         job.wait(300)
@@ -292,13 +284,13 @@ OOM = {**KILL, "oom": True}
     ],
 )
 def test_the_policy_says_after_which_ends(on: list[str], end: dict[str, Any], again: bool) -> None:
-    job = world(workers=1, restart={**ANY, "on": on})
+    job = running(workers=1, restart={**ANY, "on": on})
     job.exit("worker-0", **end)
     assert job.states().startswith("worker-0 restarting") == again
 
 
 def test_a_job_has_a_policy_of_its_own() -> None:
-    job = world(ps=1, workers=1, restart={"maximum": 0}, jobs={"ps": {"restart": ANY}})
+    job = running(ps=1, workers=1, restart={"maximum": 0}, jobs={"ps": {"restart": ANY}})
     job.exit("ps-0", 3)
     assert job.verdict() == "none"
     job.exit("worker-0", 3)
@@ -313,7 +305,7 @@ def test_a_job_has_a_policy_of_its_own() -> None:
     ],
 )
 def test_an_end_that_the_launcher_before_could_not_report_counts(code: int, states: str, kinds: list[str]) -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     launcher = job.launchers["worker-0"]
     launcher.end_child(code, job.now)
     launcher.instance = "the launcher after a reboot"
@@ -323,16 +315,14 @@ def test_an_end_that_the_launcher_before_could_not_report_counts(code: int, stat
 
 
 def test_a_run_that_is_stopped_at_its_time_limit_is_not_stopped_by_request() -> None:
-    world = World(workers=1)
-    world.come()
+    world = running(workers=1)
     world.stop(time_limit=7200.0)
     assert world.verdict() == "stopped: after its time limit of 2h"
     assert world.states() == "worker-0 stopped (time limit)"
 
 
 def test_a_training_is_stopped_and_tensorboard_goes_on() -> None:
-    world = World(workers=2, tensorboard=True)
-    world.come()
+    world = running(workers=2, tensorboard=True)
     world.stop(auxiliary=False)
     assert world.running() == "tensorboard-0/1"
     assert world.verdict() == "stopped: by request"

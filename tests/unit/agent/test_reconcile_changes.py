@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.agent.test_reconcile import world
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
 from tfdeploy.agent.model import events, sync
@@ -21,7 +20,7 @@ def books(job: World) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("notice", ["", "spot instance is taken away"])
 def test_an_interrupted_task_is_no_success_and_starts_again(notice: str) -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     launcher = job.launchers["worker-0"]
     launcher.end_child(0, job.now, cause="interrupted")
     assert launcher.exit is not None
@@ -35,7 +34,7 @@ def test_an_interrupted_task_is_no_success_and_starts_again(notice: str) -> None
 
 
 def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no_restarts() -> None:
-    job = world(ps=1, workers=1, restart={"maximum": 0})
+    job = running(ps=1, workers=1, restart={"maximum": 0})
     job.lose("worker-0")
     job.wait(60)
     assert job.states() == "ps-0 running, worker-0 running"
@@ -49,7 +48,7 @@ def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no
 
 
 def test_a_task_that_comes_back_elsewhere_has_all_tasks_start_again() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.lose("ps-0")
     job.come("ps-0", port=29_999)
     assert job.running() == "ps-0/3, worker-0/2"
@@ -58,7 +57,7 @@ def test_a_task_that_comes_back_elsewhere_has_all_tasks_start_again() -> None:
 
 
 def test_a_launcher_that_comes_when_the_job_is_over_starts_nothing() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.lose("ps-0")
     job.exit("worker-0")
     assert job.states() == "ps-0 running, worker-0 succeeded"
@@ -68,7 +67,7 @@ def test_a_launcher_that_comes_when_the_job_is_over_starts_nothing() -> None:
 
 
 def test_a_stale_report_changes_nothing() -> None:
-    job = world(workers=2, restart={"on": ["any"], "backoff": "0"})
+    job = running(workers=2, restart={"on": ["any"], "backoff": "0"})
     job.launchers["worker-0"].end_child(3, job.now)
     stale = job.launchers["worker-0"].report()
     job.settle()
@@ -80,13 +79,13 @@ def test_a_stale_report_changes_nothing() -> None:
 
 
 def test_a_report_for_an_unknown_task_is_told_to_end() -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     report = replace(job.launchers["worker-1"].report(), hostname="worker-7")
     assert job.take(report) == Order(sync.END, 10.0)
 
 
 def test_a_new_launcher_waits_for_the_run_that_has_its_task() -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     early = Launcher("worker-2")
     assert job.take(early.report()) == Order(sync.NOTHING, 10.0)
     assert job.take(replace(early.report(), phase=sync.RUNNING)).action == sync.END, (
@@ -99,7 +98,7 @@ def test_a_new_launcher_waits_for_the_run_that_has_its_task() -> None:
 
 
 def test_a_run_that_has_trained_waits_for_new_ones_as_long_as_it_takes() -> None:
-    job = world(workers=1, start_timeout="60s")
+    job = running(workers=1, start_timeout="60s")
     job.wait(3_600)
     job.give(workers=2, start_timeout="60s")
     job.wait(3_600)
@@ -109,7 +108,7 @@ def test_a_run_that_has_trained_waits_for_new_ones_as_long_as_it_takes() -> None
 
 
 def test_shrinking_ends_the_removed_one_and_starts_the_others_again() -> None:
-    job = world(ps=1, workers=2)
+    job = running(ps=1, workers=2)
     job.give(ps=1, workers=1)
     assert job.running() == "ps-0/2, worker-0/2"
     assert set(map(tuple, books(job).values())) == {("ps-0", "worker-0")}
@@ -128,14 +127,14 @@ def test_a_child_that_was_started_but_not_yet_reported_starts_again_too() -> Non
 
 
 def test_the_same_counts_given_again_disturb_nobody() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.give(ps=1, workers=1, restart={"maximum": 7}, stop_grace_period="3s")
     assert (job.running(), job.events) == ("ps-0/1, worker-0/1", [])
     assert job.job.spec.grace == 3.0
 
 
 def test_a_finished_run_with_other_counts_starts_nothing() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.exit("worker-0")
     job.give(ps=1, workers=3)
     job.come("ps-0", "worker-1", "worker-2")
@@ -148,14 +147,14 @@ def test_a_finished_run_with_other_counts_starts_nothing() -> None:
 
 
 def test_another_run_replaces_the_children() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.give(ps=1, workers=1, run_id="another")
     assert job.running() == "ps-0/1, worker-0/1"
     assert {it.run for it in job.launchers.values()} == {job.job.spec.id}
 
 
 def test_an_earlier_run_taken_up_again_is_prepared_anew_before_it_starts() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     earlier = job.job
     job.give(ps=1, workers=1, run_id="another")
     job.wait(3_600)
@@ -168,7 +167,7 @@ def test_an_earlier_run_taken_up_again_is_prepared_anew_before_it_starts() -> No
 
 
 def test_a_rolling_restart_takes_one_task_after_the_other_in_their_order() -> None:
-    job = world(ps=1, workers=2)
+    job = running(ps=1, workers=2)
     job.roll("worker-1", "worker-0")
     assert job.running() == "ps-0/1, worker-0/1, worker-1/1"
     job.wait(1)
@@ -184,7 +183,7 @@ def test_a_rolling_restart_takes_one_task_after_the_other_in_their_order() -> No
 
 
 def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
-    job = world(chief=1, workers=2)
+    job = running(chief=1, workers=2)
     job.exit("worker-0")
     job.roll("worker-0", "worker-1")
     job.wait(1)
@@ -193,7 +192,7 @@ def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
 
 
 def test_a_report_from_before_the_end_wakes_no_task_that_is_done() -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     stale = job.launchers["worker-0"].report()
     job.exit("worker-0")
     assert job.take(stale) == Order(sync.END, 10.0, generation=1)
@@ -201,7 +200,7 @@ def test_a_report_from_before_the_end_wakes_no_task_that_is_done() -> None:
 
 
 def test_the_end_of_an_attempt_that_a_restored_record_does_not_know_counts() -> None:
-    job = world(workers=1, restart={"on": ["any"], "maximum": 3, "backoff": "1s"})
+    job = running(workers=1, restart={"on": ["any"], "maximum": 3, "backoff": "1s"})
     older = RunState.from_dict(job.job.to_dict())
     job.exit("worker-0", 1)
     job.wait(2)

@@ -1,11 +1,11 @@
 """Clocks that are set, launchers that are lost again and again, two launchers of one task, late and removed tasks."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.unit.agent.test_reconcile import world
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.model import events, sync
 from tfdeploy.agent.model.run_state import LauncherReport
@@ -21,7 +21,7 @@ def step_clock(job: World, seconds: float) -> None:
 
 
 def test_a_replaced_machine_that_comes_late_never_ends_a_run_that_has_trained() -> None:
-    job = world(ps=1, workers=2, start_timeout="5m")
+    job = running(ps=1, workers=2, start_timeout="5m")
     job.lose("worker-1")
     job.lose("worker-0")
     job.come("worker-0", port=29_999)
@@ -43,7 +43,7 @@ def test_a_clock_that_is_set_changes_no_deadline(seconds: float) -> None:
 
 
 def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -> None:
-    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
+    job = running(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
     job.exit("worker-0", 1)
     job.now -= HOUR
     reconcile.recover_clock(job.job, job.now, job.now)
@@ -52,7 +52,7 @@ def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -
 
 
 def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_the_run() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     waits = []
     for _ in range(10):
         job.wait(299)
@@ -67,7 +67,7 @@ def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_
 
 
 def test_launchers_that_are_lost_now_and_then_never_end_the_run() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     for _ in range(30):
         job.lose("worker-0")
         job.come("worker-0")
@@ -77,7 +77,7 @@ def test_launchers_that_are_lost_now_and_then_never_end_the_run() -> None:
 
 
 def test_of_two_launchers_of_a_task_the_earlier_one_is_told_to_exit() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     old = job.launchers["worker-0"]
     job.come("worker-0")
     attempt = job.job.tasks["worker-0"].attempt
@@ -89,7 +89,7 @@ def test_of_two_launchers_of_a_task_the_earlier_one_is_told_to_exit() -> None:
 
 
 def test_a_launcher_whose_task_an_update_left_out_is_fenced_when_a_later_run_has_the_task_again() -> None:
-    job = world(workers=2)
+    job = running(workers=2)
     job.come("worker-1")
     old = job.launchers.pop("worker-1")
     full = job.job.spec
@@ -103,7 +103,7 @@ def test_a_launcher_whose_task_an_update_left_out_is_fenced_when_a_later_run_has
 
 
 def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None:
-    job = world(ps=2, workers=2)
+    job = running(ps=2, workers=2)
     job.exit("ps-1")
     job.wait(60)
     assert job.verdict() == "none"
@@ -112,7 +112,7 @@ def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None
 
 
 def test_a_parameter_server_that_ends_just_before_its_workers_is_no_failure() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     job.exit("ps-0")
     job.wait(60)
     job.exit("worker-0")
@@ -120,7 +120,7 @@ def test_a_parameter_server_that_ends_just_before_its_workers_is_no_failure() ->
     assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
-@pytest.mark.parametrize("make", [world, World])
+@pytest.mark.parametrize("make", [running, World])
 def test_when_all_tasks_are_removed_nothing_happens_any_more(make: Callable[..., World]) -> None:
     job = make(ps=1, workers=2, start_timeout="60s")
     for hostname in list(job.job.tasks):
@@ -143,9 +143,9 @@ def test_when_all_tasks_are_removed_nothing_happens_any_more(make: Callable[...,
     ],
 )
 def test_a_run_whose_deciding_task_is_removed_fails_when_nothing_else_trains(
-    args: dict[str, object], removed: str, others: list[str]
+    args: dict[str, Any], removed: str, others: list[str]
 ) -> None:
-    job = world(**args)
+    job = running(**args)
     job.wait(300)
     job.note(reconcile.remove_tasks(job.job, [removed]))
     job.settle()
@@ -160,7 +160,7 @@ def test_a_run_whose_deciding_task_is_removed_fails_when_nothing_else_trains(
 
 
 def test_a_deciding_task_that_is_replaced_decides() -> None:
-    job = world(ps=1, workers=1)
+    job = running(ps=1, workers=1)
     old = job.launchers["worker-0"].report()
     job.note(reconcile.remove_tasks(job.job, ["worker-0"]))
     for _ in range(10):
@@ -179,7 +179,7 @@ def test_a_deciding_task_that_is_replaced_decides() -> None:
 
 
 def test_output_that_a_launcher_dropped_is_one_event_when_it_has_ended() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     launcher = job.launchers["worker-0"]
     for dropped in (100, 300, 700, 700, 700):
         job.take(_with_dropped(launcher.report(), dropped))
@@ -194,7 +194,7 @@ def _with_dropped(report: LauncherReport, dropped: int) -> LauncherReport:
 
 
 def test_what_a_launcher_cannot_do_is_an_event_once() -> None:
-    job = world(workers=1)
+    job = running(workers=1)
     report = job.launchers["worker-0"].report()
     for problem in ("", "no space", "no space", "", "no code"):
         job.take(LauncherReport.from_dict({**report.to_dict(), "problem": problem}))

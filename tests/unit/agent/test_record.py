@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.printing import write
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
@@ -41,8 +41,7 @@ def found(record: Record, world: World) -> Any:
 
 
 def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
-    world = World(ps=1, workers=1, restart={"on": ["any"]})
-    world.come()
+    world = running(ps=1, workers=1, restart={"on": ["any"]})
     world.exit("worker-0", 3)
     record.save(world.job)
     read = Record(record.folder).current()
@@ -51,8 +50,7 @@ def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
 
 
 def test_a_view_has_more_lines_of_a_task_that_failed(record: Record) -> None:
-    world = World(workers=2, restart={"maximum": 0})
-    world.come()
+    world = running(workers=2, restart={"maximum": 0})
     for name in ("worker-0", "worker-1"):
         for number in range(450):
             say(record, world, name, f"line {number}")
@@ -121,8 +119,7 @@ def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) ->
 
 def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_was_searched(record: Record) -> None:
     wanted = {**PATTERNS, "loss": "loss (.*)"}
-    world = World(workers=2, metrics=wanted)
-    world.come()
+    world = running(workers=2, metrics=wanted)
     say(record, world, "worker-1", "accuracy: 0.9")
     world.exit("worker-0")
     assert record.view(ViewRequest(), world.job).unprinted == [], "worker-1 may print it"
@@ -130,8 +127,7 @@ def test_a_metric_that_no_line_has_is_named_once_the_run_has_succeeded_and_all_w
     assert record.search(world.job, wanted, -1.0).unprinted == []
     assert record.view(ViewRequest(), world.job).unprinted == ["loss"]
     assert record.search(world.job, {"bad": "("}).unprinted == []
-    failed = World(workers=1, metrics=wanted)
-    failed.come()
+    failed = running(workers=1, metrics=wanted)
     failed.exit("worker-0", 3)
     assert record.view(ViewRequest(), failed.job).unprinted == []
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.unit.cases import plan, spec
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.control.start_barrier import LISTEN_SECONDS
 from tfdeploy.spec.jobs import Restart
 
@@ -12,8 +12,7 @@ STORE = {"store": {"command": ["redis-server"], "restart": {"maximum": 1, "backo
 
 def begun(is_listening: bool = True, **args: Any) -> World:
     """A run with a store, whose launchers are all there."""
-    world = World(**{"workers": 1, "services": STORE, **args})
-    world.come()
+    world = running(**{"workers": 1, "services": STORE, **args})
     world.launchers["store-0"].is_listening = is_listening
     world.settle()
     return world

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import Chunk, write
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import reconcile, until_metrics
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
@@ -27,10 +27,7 @@ GOOD = LoggedValue("worker-0", 1, "0.953", 4200)
 
 def world(conditions: dict[str, str], **args: Any) -> World:
     """A job of which all tasks run."""
-    made = World(**{"ps": 1, "workers": 2, **args}, metrics=METRICS, until=conditions)
-    made.come()
-    made.events.clear()
-    return made
+    return running(**{"ps": 1, "workers": 2, **args}, metrics=METRICS, until=conditions)
 
 
 def test_a_metric_that_is_good_enough_ends_the_run_as_succeeded() -> None:

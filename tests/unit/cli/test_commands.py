@@ -15,7 +15,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.cli import calling
 from tests.unit.report.test_update_wait import Looks, sight
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy import registry
 from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
@@ -68,8 +68,7 @@ def stands(
 
 def world(*ended: str) -> World:
     """A job of which all tasks run, or have ended well."""
-    made = World(**ARGS)
-    made.come()
+    made = running(**ARGS)
     for hostname in ended:
         made.exit(hostname)
     return made

@@ -10,7 +10,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
 from tests.unit.report.test_update_wait import followed, sight
-from tests.unit.simulation import Launcher, World
+from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.launch.builtin_programs import tensorboard_arguments
 from tfdeploy.agent.launch.task_environment import environment
@@ -30,10 +30,7 @@ BOARD = "tensorboard-0"
 
 def world(**args: Any) -> World:
     """A job of which all tasks run."""
-    made = World(**{**WITH, **args})
-    made.come()
-    made.events.clear()
-    return made
+    return running(**{**WITH, **args})
 
 
 def over(**args: Any) -> World:
@@ -135,8 +132,7 @@ def test_it_is_restarted_by_the_usual_policy_and_its_failure_is_not_the_jobs(beg
 
 
 def test_with_tasks_that_only_serve_its_end_decides_nothing() -> None:
-    made = World(standalone_servers=True, ps=1, workers=1, tensorboard=True)
-    made.come()
+    made = running(standalone_servers=True, ps=1, workers=1, tensorboard=True)
     made.exit("ps-0")
     made.exit("worker-0")
     assert made.verdict() == "succeeded: ps-0, worker-0 succeeded"

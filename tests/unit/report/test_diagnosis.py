@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.model.run_spec import RunJob
 from tfdeploy.agent.model.run_state import Ended, TaskState
 from tfdeploy.agent.record.record import RecordView, StoredLine
@@ -161,9 +161,7 @@ def test_where_nothing_is_wrong_there_is_one_sentence(look: ObservedState, more:
 
 
 def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
-    made = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
-    made.begin_at(NOON)
-    made.come()
+    made = running(NOON, ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
     made.exit("worker-1", 3)
     found = next(one for one in why(sight(made)) if one.about == "worker-1")
     assert found.text == (
@@ -174,8 +172,7 @@ def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
 
 def test_nobody_waits_for_tensorboard() -> None:
     asked: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
-    made = World(**asked)
-    made.begin_at(NOON)
+    made = World(NOON, **asked)
     made.come("worker-0")
     look = with_engine(sight(made, engine={"ps-0": True, "worker-0": True}), tensorboard_0=rejected())
     found = explain(Facts(report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))

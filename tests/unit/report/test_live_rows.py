@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan, spec
-from tests.unit.report.test_update_wait import running, sight
-from tests.unit.simulation import World
+from tests.unit.report.test_update_wait import sight
+from tests.unit.simulation import World, running
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import Report, report

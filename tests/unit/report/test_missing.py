@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.report.test_diagnosis import ALL, silent, why
-from tests.unit.report.test_update_wait import finish, logged, pauses, running, sight, watch
+from tests.unit.report.test_update_wait import finish, logged, pauses, sight, watch
+from tests.unit.simulation import running
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.report import update_wait
 from tfdeploy.report.update_wait import observed

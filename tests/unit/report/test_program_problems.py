@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.report.test_report import NOON, failed, read, sight
-from tests.unit.simulation import World
+from tests.unit.simulation import running
 from tfdeploy.agent.control.until_metrics import note_problems
 from tfdeploy.agent.record.metric_values import LoggedValue
 from tfdeploy.agent.record.progress import Progress
@@ -162,9 +162,7 @@ def test_where_all_is_noise_the_last_lines_are_shown() -> None:
 
 
 def test_a_worker_that_failed_after_the_success_is_not_the_cause_of_anything() -> None:
-    made = World(workers=2)
-    made.begin_at(NOON)
-    made.come()
+    made = running(NOON, workers=2)
     made.exit("worker-0")
     made.exit("worker-1", 3)
     seen = read(sight(made))
@@ -190,9 +188,7 @@ def test_what_looks_like_pulumis_colours_ends_no_update(stderr: str, remedy: str
 
 
 def test_a_worker_that_was_left_out_long_before_is_not_the_cause_of_the_failure() -> None:
-    made = World(ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
-    made.begin_at(NOON)
-    made.come()
+    made = running(NOON, ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
     made.exit("worker-1", 3)
     made.wait(3600)
     made.exit("ps-0", 4)
@@ -234,9 +230,7 @@ def line(peer: str) -> str:
 
 def look(texts: list[str], waiting: str = "worker-1", ended: str = "worker-0", **args: Any) -> ObservedState:
     """A run in which one task has ended, and another has printed these lines."""
-    made = World(**{"ps": 1, "workers": 2, "success": "all-workers", **args})
-    made.begin_at(NOON)
-    made.come()
+    made = running(NOON, **{"ps": 1, "workers": 2, "success": "all-workers", **args})
     if ended:
         made.exit(ended)
     return sight(made, logs={waiting: [StoredLine(float(place), 2, text) for place, text in enumerate(texts)]})
@@ -322,9 +316,7 @@ CONDITIONS: dict[str, Any] = {
 
 def conditioned(logged: dict[str, str], now: dict[str, str] | None = None, end: str = "") -> ObservedState:
     """A run that has logged these values, and `now` others."""
-    world = World(**CONDITIONS)
-    world.begin_at(NOON)
-    world.come()
+    world = running(NOON, **CONDITIONS)
     values = {name: LoggedValue("worker-0", 1, text) for name, text in logged.items()}
     note_problems(world.job, values, [])
     if end:

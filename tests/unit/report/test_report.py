@@ -54,9 +54,7 @@ def _world() -> bytes:
 
 def noon(**args: Any) -> World:
     """A run that is given at noon."""
-    made = World(**ARGS, **args)
-    made.begin_at(NOON)
-    return made
+    return World(NOON, **ARGS, **args)
 
 
 def sight(
@@ -205,9 +203,7 @@ def test_machines_appear_as_an_engine_that_places_tasks_itself_has_placed_them()
 
 def test_the_command_of_a_standalone_server_is_shown_by_its_name() -> None:
     asked: dict[str, Any] = {"standalone_servers": True, "ps": 1, "workers": 1}
-    made = World(**asked)
-    made.begin_at(NOON)
-    for observed in (sight(None), sight(made)):
+    for observed in (sight(None), sight(World(NOON, **asked))):
         seen = report(expected_state(plan(**asked), spec(**asked)), observed)
         assert [row["command"] for row in seen.tasks] == ["grpc-server", "grpc-server"]
 

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from tests.unit.cases import plan
-from tests.unit.simulation import World
+from tests.unit.simulation import running
 from tfdeploy.agent.model.run_spec import RunJob
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
@@ -56,9 +56,7 @@ def submitted(**args: Any) -> StoredRun:
 
 
 def finished(at: float, **args: Any) -> RunState:
-    world = World(**{**BASE, **args})
-    world.begin_at(at)
-    world.come()
+    world = running(at, **{**BASE, **args})
     world.now += 90
     for task in [task for task in world.job.training_tasks if task.job == "worker"]:
         world.exit(task.hostname)
@@ -97,8 +95,7 @@ def test_runs_of_other_clusters_are_not_compared() -> None:
 
 
 def test_a_run_without_a_result_has_the_state_of_its_cluster_or_is_unfinished() -> None:
-    world = World(**BASE)
-    world.come()
+    world = running(**BASE)
     current, replaced = (stored(world.job, accuracy=None, now=now) for now in ("unknown", ""))
     cells = summaries([current])[0].cells(1_060.0)
     assert (cells["took"], cells["result"], cells["accuracy"]) == ("1m", "unknown", "")
@@ -106,8 +103,7 @@ def test_a_run_without_a_result_has_the_state_of_its_cluster_or_is_unfinished() 
 
 
 def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() -> None:
-    world = World(**BASE, tensorboard=True)
-    world.come()
+    world = running(**BASE, tensorboard=True)
     for hostname in ("worker-0", "worker-1"):
         world.exit(hostname)
     world.give(**{**BASE, "workers": 5}, tensorboard=True)

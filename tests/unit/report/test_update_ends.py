@@ -8,7 +8,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.unit.report.test_update_wait import finish, logged, running, sight, watch
+from tests.unit.report.test_update_wait import finish, logged, sight, watch
+from tests.unit.simulation import running
 from tfdeploy.report import update_wait
 from tfdeploy.report.update_wait import observed
 

@@ -14,7 +14,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.printing import progressed
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy.agent.model.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.agent.record.progress import Progress, Training
 from tfdeploy.agent.record.record import RecordView, StoredLine
@@ -75,12 +75,6 @@ def finish(work: Coroutine[Any, Any, Report]) -> Report:
     """Its result, from a loop of its own: `asyncio.run` would leave the thread without one, and Pulumi's mocks need it."""
     with contextlib.closing(asyncio.new_event_loop()) as loop:
         return loop.run_until_complete(work)
-
-
-def running(**args: Any) -> World:
-    world = World(**args)
-    world.come()
-    return world
 
 
 def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:

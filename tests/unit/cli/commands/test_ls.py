@@ -11,7 +11,7 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.cli.calling import invoke
 from tests.unit.report.test_update_wait import sight
-from tests.unit.simulation import World
+from tests.unit.simulation import running
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState
@@ -54,10 +54,8 @@ def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE,
     return written
 
 
-def running(cost: bool = False) -> ObservedState:
-    made = World(workers=1)
-    made.come()
-    return replace(sight(made), cost={"spent": 0.35, "per_hour": None} if cost else None)
+def trains(cost: bool = False) -> ObservedState:
+    return replace(sight(running(workers=1)), cost={"spent": 0.35, "per_hour": None} if cost else None)
 
 
 def gone() -> ObservedState:
@@ -76,7 +74,7 @@ Seen = dict[str, ObservedState | Exception]
 def test_clusters_have_state_backend_age_and_cost(see: Seen) -> None:
     entry("a", "mnist")
     entry("b", LONG, begun=1.0)
-    see |= {"a": running(cost=True), "b": Unreachable("the engine is off")}
+    see |= {"a": trains(cost=True), "b": Unreachable("the engine is off")}
     shown, notes = call()
     assert [line.split() for line in shown.splitlines()] == [
         ["CLUSTER", "BACKEND", "STATE", "AGE", "SPENT", "PER", "HOUR"],
@@ -99,7 +97,7 @@ def test_what_is_gone_is_shown_on_request(see: Seen) -> None:
 
 def test_another_logins_cluster_is_shown_with_the_id_that_selects_it(see: Seen) -> None:
     entry("a", "mnist", login=OTHER)
-    see["a"] = running()
+    see["a"] = trains()
     shown, notes = call()
     assert "p/dev/mnist" in shown
     assert "use --cwd /program --stack dev --cluster a." in notes

@@ -9,7 +9,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.cli.commands.test_runs import add, call, entry, state_folder
 from tests.unit.printing import write
 from tests.unit.report.test_update_wait import sight
-from tests.unit.simulation import World
+from tests.unit.simulation import running
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.progress import Progress
 from tfdeploy.agent.record.record import Record, ViewRequest
@@ -46,8 +46,7 @@ def test_a_run_that_has_ended_is_not_watched(state_folder: Path) -> None:
 
 
 def test_the_progress_of_each_task_is_that_of_the_view(tmp_path: Path) -> None:
-    made = World(workers=2, command=["python", "train.py", "--steps=5000"])
-    made.come()
+    made = running(workers=2, command=["python", "train.py", "--steps=5000"])
     record = Record(tmp_path)
     record.save(made.job)
     lines = [(STDOUT, f"step {number} loss {1 / number}\n".encode()) for number in range(1, 4_001)]

@@ -12,7 +12,7 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.cli.calling import call
 from tests.unit.report.test_update_wait import Looks, sight
-from tests.unit.simulation import World
+from tests.unit.simulation import World, running
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ObservedState
@@ -55,9 +55,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def world() -> World:
-    made = World(workers=1, tensorboard=True)
-    made.come()
-    return made
+    return running(workers=1, tensorboard=True)
 
 
 def sights_of_a_stop() -> Sequence[ObservedState]:
@@ -119,8 +117,7 @@ def test_a_run_that_has_ended_is_left_as_it_is(stage: Stage) -> None:
 
 
 def test_the_workers_of_a_run_that_has_succeeded_are_stopped_while_they_have_time_left(stage: Stage) -> None:
-    made = World(workers=2)
-    made.come()
+    made = running(workers=2)
     made.exit("worker-0")
     before = sight(made)
     made.stop(auxiliary=False)

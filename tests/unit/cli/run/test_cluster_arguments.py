@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.simulation import World
+from tests.unit.simulation import running
 from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.run_state import Ended, RunResult, RunState, TaskState
 from tfdeploy.cli.command_table import BY_NAME
@@ -92,8 +92,7 @@ def test_the_exit_code_is_the_jobs() -> None:
 
 
 def test_the_exit_code_is_not_that_of_an_optional_worker() -> None:
-    world = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
-    world.come()
+    world = running(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
     world.exit("worker-1", 5)
     world.wait(60)
     world.exit("worker-0", 3)
