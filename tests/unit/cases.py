@@ -8,6 +8,8 @@ from typing import Any
 
 from tfdeploy.agent.launch import task_environment
 from tfdeploy.agent.model import task_command
+from tfdeploy.agent.model.run_state import RunState
+from tfdeploy.agent.record.record import Record
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine
@@ -64,6 +66,13 @@ def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:
         **more,
     }
     return Inventory(**known)
+
+
+def stored_run(record: Record) -> RunState:
+    """The current run of a record that has one."""
+    run = record.current()
+    assert run is not None
+    return run
 
 
 def changed_lines(before: str, after: str) -> str:

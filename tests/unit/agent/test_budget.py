@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tests.unit.simulation import World
 from tfdeploy.agent.control import move
 from tfdeploy.agent.control.clock import Clock
@@ -140,6 +140,4 @@ def test_a_wrong_clock_at_the_start_of_a_controller_does_not_use_up_the_budget(
 
 
 def _result(folder: Path) -> RunResult | None:
-    run = Record(folder).current()
-    assert run is not None
-    return run.result
+    return stored_run(Record(folder)).result

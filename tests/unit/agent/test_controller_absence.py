@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.agent.test_reconcile import ANY
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tests.unit.simulation import BEGIN, Launcher, World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
@@ -261,8 +261,7 @@ def test_a_status_does_not_take_the_absence_of_the_controller_for_silence(tmp_pa
     task = "worker-0"
     running.now += 600
     running.controller.tick()
-    run = running.record.current()
-    assert run
+    run = stored_run(running.record)
     assert run.silent_seconds(run.tasks[task], running.now + 3) == 3.0
     assert reconcile.make_order(run, running.launchers[task].report(), running.now).action == RUN
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.agent.test_until_metrics import decide, log, result_of, started
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model.sync import RUN
 from tfdeploy.agent.record import pattern_process
@@ -65,8 +65,7 @@ def test_nothing_is_decided_in_a_run_that_is_not_submitted_here(tmp_path: Path) 
     """Its record has arrived from another place."""
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
     log(record, "worker-0", "accuracy: 0.99\n")
-    run = record.current()
-    assert run is not None
+    run = stored_run(record)
     run.has_arrived = True
     record.save_other(run)
     decide(Controller(Record(tmp_path)), launchers)

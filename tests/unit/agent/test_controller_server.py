@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tests.unit.simulation import Launcher
 from tests.waiting import PATIENCE
 from tfdeploy.agent.control.clock import Clock
@@ -174,8 +174,7 @@ def test_no_program_is_started_or_ended_before_why_is_in_the_record(tmp_path: Pa
     assert sync(target, launcher).action == NOTHING
     target.tick()
     assert sync(target, launcher).action == END
-    run = Record(tmp_path).current()
-    assert run is not None
+    run = stored_run(Record(tmp_path))
     assert run.tasks["worker-0"].state == "succeeded"
 
 
@@ -213,12 +212,10 @@ def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None
     launcher.end_child(0, 1.0)
     target._save_at = float("inf")
     target.sync(launcher.report())
-    saved = Record(tmp_path).current()
-    assert saved is not None
+    saved = stored_run(Record(tmp_path))
     assert saved.tasks["worker-0"].state == "running"
     assert target.is_stopped()
-    saved = Record(tmp_path).current()
-    assert saved is not None
+    saved = stored_run(Record(tmp_path))
     assert saved.tasks["worker-0"].state == "succeeded"
 
 
@@ -248,8 +245,7 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
         sync(target, launcher)
         target.tick()
     assert launcher.attempt == 1
-    run = Record(tmp_path).current()
-    assert run is not None
+    run = stored_run(Record(tmp_path))
     kinds = [event.kind for event in Record(tmp_path).events(run.spec.id)]
     assert {events.LAUNCHER_REGISTERED, events.RECORD_DELAYED, events.TASK_STARTED} <= {*kinds}
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.unit.cases import stored_run
 from tests.unit.printing import all_lines, folder, write
 from tests.unit.simulation import World, running
 from tfdeploy.agent.model.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
@@ -129,8 +130,7 @@ def test_one_damaged_file_of_the_state_is_no_obstacle(tmp_path: Path, name: str,
     Record(tmp_path).save(job.job)
     path = next(tmp_path.rglob(name))
     path.write_bytes(content)
-    run = Record(tmp_path).current()
-    assert run is not None
+    run = stored_run(Record(tmp_path))
     assert run.to_dict() == job.job.to_dict()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.imported import SPEC, Caller, checkpoint, given, recorded, run_state, sent, store
+from tests.unit.cases import stored_run
 from tests.unit.printing import write
 from tfdeploy.agent.control import record_import
 from tfdeploy.agent.control.controller import Controller
@@ -93,8 +94,7 @@ def test_a_run_that_was_submitted_meanwhile_is_not_replaced(tmp_path: Path, cont
     controller.submit_run(replace(SPEC, id="newer", train_dir=str(tmp_path / "train"), resume_from=""))
     with pytest.raises(RunRefused, match="has runs already"):
         controller.finish_import(request)
-    run = Record(tmp_path / "here").current()
-    assert run is not None
+    run = stored_run(Record(tmp_path / "here"))
     assert run.spec.id == "newer"
 
 
@@ -102,8 +102,7 @@ def test_the_end_of_an_import_that_is_sent_twice_is_the_end_once(tmp_path: Path,
     request = sent(controller, stopped(tmp_path / "there"))
     controller.finish_import(request)
     controller.finish_import(request)
-    run = Record(tmp_path / "here").current()
-    assert run is not None
+    run = stored_run(Record(tmp_path / "here"))
     assert run.moves == 1
 
 
@@ -128,8 +127,7 @@ def test_an_import_that_failed_at_any_write_is_repeated(
         if controller.view(ViewRequest()).run_state is None:  # what the next update asks
             given(controller, there)
         here = Record(folder)
-        current = here.current()
-        assert current is not None
+        current = stored_run(here)
         assert (current.spec.id, current.moves, current.has_arrived) == (SPEC.id, 1, True)
         assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
         assert here.runs() == sorted([SPEC.id, "earlier"])

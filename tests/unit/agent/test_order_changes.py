@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tests.unit.simulation import Launcher
 from tests.waiting import until
 from tfdeploy.agent.control.controller import Controller
@@ -81,8 +81,7 @@ def test_the_end_of_the_evaluator_is_a_change_since_services_run_for_it(tmp_path
         for _ in range(2):
             report(controller, launcher)
         numbers.append(number_of(controller))
-    run = controller.record.current()
-    assert run
+    run = stored_run(controller.record)
     assert run.result
     assert run.result.state == "succeeded"
     assert numbers[1] != numbers[0]

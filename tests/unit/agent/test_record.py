@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cases import stored_run
 from tests.unit.printing import write
 from tests.unit.simulation import World, running
 from tfdeploy.agent.control.controller import Controller
@@ -44,8 +45,7 @@ def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
     world = running(ps=1, workers=1, restart={"on": ["any"]})
     world.exit("worker-0", 3)
     record.save(world.job)
-    read = Record(record.folder).current()
-    assert read is not None
+    read = stored_run(Record(record.folder))
     assert read.to_dict() == world.job.to_dict()
 
 
@@ -72,8 +72,7 @@ def test_an_earlier_run_keeps_its_account(record: Record) -> None:
         record.save(world.job)
         record.add_events(world.job.spec.id, [Event(RUN_SUBMITTED, 1.0, reason=world.job.spec.id)])
     assert record.load(first.job.spec.id) is not None
-    current = record.current()
-    assert current is not None
+    current = stored_run(record)
     assert current.spec.id == second.job.spec.id
     assert [event.reason for event in record.events(first.job.spec.id)] == [first.job.spec.id]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.imported import SPEC, given, recorded, run_state, sent, store
+from tests.unit.cases import stored_run
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.run_state import (
@@ -45,14 +46,12 @@ def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path:
         assert (seen.moves, seen.has_arrived) == (1, True), "the next update knows that it has the newest record"
     accepted = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     assert (accepted["decided"], accepted["train_dir"]) == (False, str(tmp_path / "train/run"))
-    run = Record(tmp_path / "here").current()
-    assert run is not None
+    run = stored_run(Record(tmp_path / "here"))
     assert (run.moves, run.has_arrived, run.result) == (1, False, None)
     assert run.spec.restored_run == SPEC.id
     later = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     assert later["train_dir"] == accepted["train_dir"]
-    run = Record(tmp_path / "here").current()
-    assert run is not None
+    run = stored_run(Record(tmp_path / "here"))
     assert (run.moves, run.spec.restored_run) == (1, SPEC.id), "a machine that is added later is filled, too"
 
 
@@ -123,8 +122,7 @@ def test_only_the_record_of_a_run_that_has_moved_away_is_replaced(
     assert sum(size for path, size in caller.calls if path == "/import/ranges") < 1000, "the rest is here already"
     assert Record(tmp_path / "here").runs() == [SPEC.id, "only-here"]
     controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
-    now = Record(tmp_path / "here").current()
-    assert now is not None
+    now = stored_run(Record(tmp_path / "here"))
     assert now.moves == moves + 1
 
 
@@ -182,23 +180,20 @@ def test_a_run_that_was_stopped_to_be_moved_continues_with_the_controller_that_g
     tmp_path: Path, controller: Controller, base: str, expected: str
 ) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    run = there.current()
-    assert run is not None
+    run = stored_run(there)
     run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
     there.save(run)
     given(controller, there, is_moved=False)
     accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))
     assert (accepted["decided"], accepted["train_dir"]) == (False, expected.format(tmp=tmp_path))
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / base)))["train_dir"] == accepted["train_dir"]
-    now = Record(tmp_path / "here").current()
-    assert now is not None
+    now = stored_run(Record(tmp_path / "here"))
     assert (now.result, now.moves) == (None, 0)
 
 
 def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) -> None:
     there = recorded(tmp_path / "there", run_state())
-    run = there.current()
-    assert run is not None
+    run = stored_run(there)
     run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
     run.tasks["worker-0"].attempt, run.tasks["worker-0"].state = 3, RUNNING
     there.save(run)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cases import plan
+from tests.unit.cases import plan, stored_run
 from tests.unit.printing import Chunk, write
 from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import reconcile, until_metrics
@@ -179,8 +179,7 @@ def started(folder: Path, conditions: dict[str, str], **args: Any) -> tuple[Cont
     record = Record(folder)
     made = Controller(record)
     made.submit_run(plan(**{"workers": 1, **args}, metrics=METRICS, until=conditions).run)
-    run = record.current()
-    assert run is not None
+    run = stored_run(record)
     launchers = {name: Launcher(name) for name in run.tasks}
     for _ in range(8):
         for launcher in launchers.values():
@@ -192,8 +191,7 @@ def started(folder: Path, conditions: dict[str, str], **args: Any) -> tuple[Cont
 
 def log(record: Record, hostname: str, *lines: str, attempt: int = 1) -> None:
     """What the task prints."""
-    run = record.current()
-    assert run is not None
+    run = stored_run(record)
     write(record.log(run.spec.id, hostname), [(STDOUT, line.encode()) for line in lines], attempt)
 
 
@@ -207,9 +205,7 @@ def decide(target: Controller, launchers: dict[str, Launcher]) -> None:
 
 def result_of(record: Record) -> RunResult | None:
     """The result that is stored."""
-    run = record.current()
-    assert run is not None
-    return run.result
+    return stored_run(record).result
 
 
 def test_the_controller_decides_by_the_log_without_an_observer(tmp_path: Path) -> None:
@@ -228,8 +224,7 @@ def test_the_controller_decides_by_the_log_without_an_observer(tmp_path: Path) -
 
 def problems(record: Record) -> list[tuple[str, str, str, str]]:
     """The events of conditions that cannot hold."""
-    run = record.current()
-    assert run is not None
+    run = stored_run(record)
     kinds = (events.UNTIL_DISABLED, events.UNTIL_NO_NUMBER)
     return [(it.kind, it.task, it.state, it.reason) for it in record.events(run.spec.id) if it.kind in kinds]
 

@@ -10,6 +10,7 @@ from tests.clusters import cluster_ref
 from tests.unit.agent.imported import SPEC, recorded, run_state
 from tests.unit.agent.served import Served
 from tests.unit.agent.served import served as served
+from tests.unit.cases import stored_run
 from tests.unit.printing import write
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
@@ -40,9 +41,7 @@ def copy() -> Record:
 
 
 def current(record: Record) -> RunState:
-    run = record.current()
-    assert run is not None
-    return run
+    return stored_run(record)
 
 
 def test_an_empty_controller_gets_the_copy_once(served: Served, copy: Record) -> None:

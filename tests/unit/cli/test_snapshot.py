@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import ID, cluster_ref
-from tests.unit.cases import plan, spec
+from tests.unit.cases import plan, spec, stored_run
 from tests.unit.printing import write
 from tfdeploy import registry
 from tfdeploy.agent.model.run_state import RunState
@@ -36,8 +36,7 @@ def record_of(entry: registry.Entry) -> Record:
 
 def say(record: Record, hostname: str, *texts: str, at: float, pipe: int = STDOUT) -> None:
     """Have a task print these pieces, one a second."""
-    job = record.current()
-    assert job is not None
+    job = stored_run(record)
     write(record.log(job.spec.id, hostname), [(pipe, text.encode()) for text in texts], begin=at)
 
 
@@ -74,8 +73,7 @@ def test_a_run_begun_anew_is_read_from_its_beginning(entry: registry.Entry) -> N
     record, follower = record_of(entry), Follower(entry)
     say(record, "worker-0", "the first\n", at=10)
     assert new(follower) == ["worker-0 stdout the first"]
-    job = record.current()
-    assert job is not None
+    job = stored_run(record)
     shutil.rmtree(record.folder)
     record = record_of(entry)
     record.save(RunState(job.spec, 2.0))

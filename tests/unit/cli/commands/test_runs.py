@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import ID, cluster_ref
-from tests.unit.cases import plan, spec
+from tests.unit.cases import plan, spec, stored_run
 from tests.unit.cli.calling import invoke
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
@@ -92,8 +92,7 @@ def test_final_metrics_stay_where_a_copy_has_less_output_than_was_searched(state
     entry(ID, "mnist", state_folder, ended=9_000.0)
     folder = state_folder / f"retained/mnist-{ID}/19700101T005000Z/record"
     run_id = add(folder, 1_000.0, "0.95")
-    state = Record(folder).current()
-    assert state is not None
+    state = stored_run(Record(folder))
     assert Record(folder).search(state).metrics == {"accuracy": "0.95"}
     Record(folder).log(run_id, "worker-0").path(0).write_bytes(b"")
     assert json.loads(call("--json")[0])[0]["metrics"] == {"accuracy": 0.95}
