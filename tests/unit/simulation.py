@@ -228,6 +228,15 @@ class World:
         self.note(reconcile.update_spec(self.job, run, self.now))
         self.settle()
 
+    def resize(self, **args: Any) -> None:
+        """All that an update to other counts does: it removes tasks first, and adds launchers last."""
+        before, asked = set(self.job.tasks), {task.hostname for task in plan(**args).tasks}
+        self.note(reconcile.remove_tasks(self.job, [*before - asked]))
+        self.settle()
+        self.give(**args)
+        for hostname in self.job.tasks.keys() - before:
+            self.come(hostname)
+
     def roll(self, *hostnames: str) -> None:
         """Tasks whose settings have changed are to be restarted."""
         reconcile.queue_restarts(self.job, list(hostnames), self.now)

@@ -46,29 +46,14 @@ def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
     assert not artifact_uploads.are_open(cluster.run)
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_run_that_failed_is_uploaded_too(code: int) -> None:
-    assert Cluster(spec("worker-0")).end("worker-0", code).upload
-
-
-def test_a_stopped_run_is_uploaded() -> None:
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_run_that_failed_or_was_stopped_is_uploaded_too(is_stopped: bool) -> None:
     cluster = Cluster(spec("worker-0"))
-    reconcile.stop_run(cluster.run, cluster.now)
-    assert cluster.report("worker-0").action == sync.STOP
-    exit_ = Ended(143, "SIGTERM", at=cluster.now, cause=sync.STOPPED)
-    assert cluster.report("worker-0", phase=EXITED, exit=exit_).upload
-
-
-@pytest.mark.parametrize(
-    "changed", [{"train_dir": "s3://bucket/train"}, {"train_dir": ""}, {"artifacts": []}, {"can_upload": False}]
-)
-def test_nothing_is_uploaded_from_urls_where_nothing_is_wanted_and_by_older_launchers(
-    changed: dict[str, object],
-) -> None:
-    can_upload = bool(changed.pop("can_upload", True))
-    cluster = Cluster(spec("worker-0", **changed), can_upload)  # type: ignore[arg-type]
-    assert cluster.end("worker-0") == Order(sync.END, generation=1)
-    assert cluster.run.uploads == {}
+    if is_stopped:
+        reconcile.stop_run(cluster.run, cluster.now)
+        assert cluster.report("worker-0").action == sync.STOP
+    end = Ended(143, "SIGTERM", at=cluster.now, cause=sync.STOPPED) if is_stopped else Ended(3, at=cluster.now)
+    assert cluster.report("worker-0", phase=EXITED, exit=end).upload
 
 
 def test_the_machine_of_the_deciding_task_uploads_after_all_others() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tfdeploy.agent.model import sync
 from tfdeploy.agent.model.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.model.run_state import RunState
+from tfdeploy.agent.model.sync import Order
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.wire.rpc import CallObsolete
 
@@ -40,14 +42,15 @@ def test_while_the_run_trains_the_task_that_saves_checkpoints_uploads_them(
 
 @pytest.mark.parametrize(
     "changed",
-    [{"train_dir": "s3://bucket/train"}, {"artifacts": []}, {"checkpoint_upload_interval": 0.0}, {"can_upload": False}],
+    [{"train_dir": "s3://bucket/train"}, {"train_dir": ""}, {"artifacts": []}, {"checkpoint_upload_interval": 0.0}, {}],
 )
-def test_no_checkpoint_is_uploaded_from_a_url_where_none_is_wanted_and_by_older_launchers(
-    changed: dict[str, object],
-) -> None:
-    can_upload = bool(changed.pop("can_upload", True))
-    made = spec("worker-0", **{"checkpoint_upload_interval": 300.0, **changed})  # type: ignore[arg-type]
-    assert Cluster(made, can_upload).report("worker-0").upload is None
+def test_nothing_is_uploaded_from_urls_where_nothing_is_wanted_and_by_older_launchers(changed: dict[str, Any]) -> None:
+    made = spec("worker-0", **{"checkpoint_upload_interval": 300.0, **changed})
+    cluster = Cluster(made, can_upload=bool(changed))
+    assert cluster.report("worker-0").upload is None, "while it trains"
+    if "checkpoint_upload_interval" not in changed:
+        assert cluster.end("worker-0") == Order(sync.END, generation=1)
+        assert cluster.run.uploads == {}
 
 
 def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.agent.test_reconcile import ANY
 from tests.unit.cases import plan, stored_run
-from tests.unit.simulation import BEGIN, Launcher, World, running
+from tests.unit.simulation import BEGIN, Launcher, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.clock import PAUSE_SECONDS, Clock
 from tfdeploy.agent.control.controller import Controller
@@ -172,16 +172,6 @@ def test_an_older_copy_of_the_record_ends_no_program_with_the_addresses_that_it_
     assert LAUNCHER_LOST not in [event.kind for event in job.events]
     assert job.job.tasks["worker-0"].attempt == job.launchers["worker-0"].attempt
     assert job.take(former.report()).action == END, "the launcher that was replaced after the copy stays fenced"
-
-
-def test_the_start_barrier_has_its_time_after_the_return() -> None:
-    job = World(workers=2, start_timeout="60s")
-    job.come("worker-0")
-    job.return_after(600)
-    job.wait(59)
-    assert job.verdict() == "none"
-    job.wait(2)
-    assert job.verdict() == "failed: worker-1 did not start within 60 s"
 
 
 def test_a_launcher_may_not_start_a_program_while_the_addresses_change() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.simulation import World, running
-from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.launch import builtin_programs
 from tfdeploy.agent.launch.builtin_programs import LOST_SECONDS, DataDispatcher, DataTask, LostWorkers, end_parts
 from tfdeploy.agent.launch.task_environment import environment
@@ -25,18 +24,6 @@ def begun(workers: int = 2, **args: Any) -> World:
     world.settle()
     world.events.clear()
     return world
-
-
-def resize(world: World, workers: int) -> None:
-    """What an update does: it removes tasks first, and adds launchers last."""
-    before = set(world.job.tasks)
-    removed = [name for name in before if name.startswith("data-worker-") and int(name.rpartition("-")[2]) >= workers]
-    world.note(remove_tasks(world.job, removed))
-    world.settle()
-    world.give(workers=1, data_service={"workers": workers}, restart=RESTART)
-    for name in world.job.tasks:
-        if name not in before:
-            world.come(name)
 
 
 def test_the_training_waits_for_the_dispatcher_and_not_for_its_workers() -> None:
@@ -62,9 +49,9 @@ def test_a_data_worker_does_not_start_before_the_others_have_addresses() -> None
 
 def test_workers_are_added_and_removed_and_the_others_continue() -> None:
     world = begun()
-    resize(world, 3)
+    world.resize(workers=1, data_service={"workers": 3}, restart=RESTART)
     assert world.running() == "data-dispatcher-0/1, data-worker-0/1, data-worker-1/1, data-worker-2/1, worker-0/1"
-    resize(world, 1)
+    world.resize(workers=1, data_service={"workers": 1}, restart=RESTART)
     assert world.running() == "data-dispatcher-0/1, data-worker-0/1, worker-0/1"
     kinds = [event.kind for event in world.events]
     assert kinds.count(events.WORKERS_CHANGED) == 1

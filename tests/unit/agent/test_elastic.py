@@ -20,18 +20,6 @@ def elastic_run(workers: int = 2, **args: Any) -> World:
     return running(ps=1, workers=workers, **{**ELASTIC, **args})
 
 
-def resize(made: World, workers: int, **args: Any) -> None:
-    """What an update does: it removes tasks first, and adds launchers last."""
-    before = set(made.job.tasks)
-    removed = [name for name in before if name.startswith("worker-") and int(name.rpartition("-")[2]) >= workers]
-    made.note(remove_tasks(made.job, removed))
-    made.settle()
-    made.give(ps=1, workers=workers, **{**ELASTIC, **args})
-    for name in made.job.tasks:
-        if name not in before:
-            made.come(name)
-
-
 def hosts(made: World, hostname: str) -> str:
     """The addresses of workers that a program was told."""
     launcher = made.launchers[hostname]
@@ -51,13 +39,13 @@ def test_every_task_is_told_the_addresses_of_all_workers_up_to_the_maximum() -> 
 
 def test_workers_are_added_and_removed_and_the_others_continue() -> None:
     made = elastic_run()
-    resize(made, 4)
+    made.resize(ps=1, workers=4, **ELASTIC)
     assert made.running() == "ps-0/1, worker-0/1, worker-1/1, worker-2/1, worker-3/1"
     assert hosts(made, "worker-3") == ALL_HOSTS
-    resize(made, 1)
+    made.resize(ps=1, workers=1, **ELASTIC)
     assert made.running() == "ps-0/1, worker-0/1"
     made.restart_controller()
-    resize(made, 3)
+    made.resize(ps=1, workers=3, **ELASTIC)
     assert made.running() == "ps-0/1, worker-0/1, worker-1/2, worker-2/2"
     assert hosts(made, "worker-2") == ALL_HOSTS
     kinds = [kind for kind, _ in made.happened()]
@@ -105,20 +93,13 @@ def test_another_number_of_other_tasks_restarts_all() -> None:
     assert made.running() == "ps-0/2, ps-1/1, worker-0/2, worker-1/2"
 
 
-@pytest.mark.parametrize("most", [2, 8])
-def test_another_maximum_restarts_all(most: int) -> None:
+@pytest.mark.parametrize("most", [0, 2, 8])
+def test_another_maximum_or_none_restarts_all(most: int) -> None:
     made = elastic_run()
-    made.give(ps=1, workers=2, elastic={"max": most})
+    made.give(ps=1, workers=2, **({"elastic": {"max": most}} if most else {}))
     assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
-    assert len(hosts(made, "worker-0").split(",")) == most
+    assert len(hosts(made, "worker-0").split(",")) == (most or 2)
     assert [kind for kind, _ in made.happened()].count(events.TASKS_CHANGED) == 1
-
-
-def test_a_run_that_is_no_longer_elastic_restarts() -> None:
-    made = elastic_run()
-    made.give(ps=1, workers=2)
-    assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
-    assert hosts(made, "worker-0") == "127.0.0.1:21000,127.0.0.1:21001"
 
 
 def test_a_worker_that_finds_its_port_taken_has_all_tasks_restart_with_its_new_address() -> None:
@@ -200,9 +181,9 @@ def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist(s
 def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end() -> None:
     made = elastic_run()
     assert elastic.unused_ports(made.job) == {25_000, 25_001}
-    resize(made, 3)
+    made.resize(ps=1, workers=3, **ELASTIC)
     assert elastic.unused_ports(made.job) == {25_001}
-    resize(made, 1)
+    made.resize(ps=1, workers=1, **ELASTIC)
     assert elastic.unused_ports(made.job) == {21_001, 25_000, 25_001}
     made.exit("worker-0")
     assert elastic.unused_ports(made.job) == set()

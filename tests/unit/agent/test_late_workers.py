@@ -36,11 +36,6 @@ def test_how_long_workers_are_waited_for_by_default(args: dict[str, Any], worker
     assert plan(**args).run.worker_timeout == worker_timeout
 
 
-def test_workers_that_only_serve_a_chief_are_stopped_at_once() -> None:
-    world = succeeded(chief=1, ps=1, workers=2)
-    assert world.running() == ""
-
-
 def test_workers_have_their_time_and_their_parameter_server_serves_them() -> None:
     world = succeeded(ps=1)
     world.wait(30.0)

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.simulation import Launcher, World, running
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.model import events, sync
-from tfdeploy.agent.model.task_command import TaskAddress
 
 ANY = {"maximum": 3, "backoff": "1s", "on": ["any"]}
 
@@ -31,13 +30,6 @@ def test_nobody_starts_before_all_have_come() -> None:
     ]
     assert job.events[3].tasks == ["ps-0", "worker-0", "worker-1"]
     assert {event.attempt for event in job.events[4:]} == {1}
-
-
-def test_everybody_gets_the_same_book_in_the_order_of_the_tasks() -> None:
-    job = running(ps=1, workers=1)
-    assert [launcher.address_book for launcher in job.launchers.values()] == 2 * [
-        [TaskAddress("ps-0", "ps", 0, "127.0.0.1:20000"), TaskAddress("worker-0", "worker", 0, "127.0.0.1:21000")]
-    ]
 
 
 def test_who_does_not_come_in_time_fails_the_job_by_name() -> None:
@@ -119,16 +111,6 @@ def test_a_task_that_ends_badly_for_good_fails_the_job(end: dict[str, Any], stat
     assert job.states() == f"ps-0 stopped (run failed), worker-0 {state}, worker-1 stopped (run failed)"
 
 
-def test_a_worker_that_fails_after_the_success_changes_no_result_and_is_not_restarted() -> None:
-    job = running(ps=1, workers=2, restart=ANY)
-    job.exit("worker-0")
-    job.wait(5)
-    job.exit("worker-1", 5)
-    assert job.verdict() == "succeeded: worker-0 succeeded"
-    assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded, worker-1 failed"
-    assert job.launchers == {}
-
-
 def test_a_failure_that_is_reported_before_the_success_fails_the_run() -> None:
     job = running(workers=2, restart={"maximum": 0})
     job.launchers["worker-1"].end_child(5, job.now)
@@ -149,15 +131,20 @@ def test_a_failure_that_is_reported_after_the_success_does_not_count_though_both
 
 
 @pytest.mark.parametrize("args", [{"workers": 2}, {"chief": 1, "workers": 1, "success": "worker-0"}])
-def test_the_other_workers_and_the_ps_have_time_to_end_after_the_success(args: dict[str, Any]) -> None:
-    job = running(ps=1, worker_timeout="20s", **args)
+@pytest.mark.parametrize(("code", "end"), [(0, "succeeded"), (5, "failed")])
+def test_the_other_workers_and_the_ps_have_time_to_end_after_the_success(
+    args: dict[str, Any], code: int, end: str
+) -> None:
+    """However they end, it changes no result, and none is restarted."""
+    job = running(ps=1, worker_timeout="20s", restart=ANY, **args)
     other = "chief-0" if "chief" in args else "worker-1"
     job.exit("worker-0")
     job.wait(19.5)
     assert job.verdict() == "succeeded: worker-0 succeeded"
     assert job.running() == ", ".join(sorted([f"{other}/1", "ps-0/1"]))
-    job.exit(other)
-    assert f"{other} succeeded" in job.states()
+    job.exit(other, code)
+    assert f"{other} {end}" in job.states()
+    assert job.verdict() == "succeeded: worker-0 succeeded"
     assert "ps-0 stopped (run finished)" in job.states()
     assert job.launchers == {}
 
@@ -226,17 +213,6 @@ def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
     assert job.done()
 
 
-def test_a_restart_waits_for_its_time_and_then_runs() -> None:
-    job = running(workers=1, restart=ANY)
-    job.exit("worker-0", 3)
-    assert job.states() == "worker-0 restarting (in 1 s (1 of 3) after exit 3)"
-    job.wait(0.9)
-    assert job.running() == ""
-    job.wait(0.1)
-    assert job.states() == "worker-0 running"
-    assert job.running() == "worker-0/2"
-
-
 @pytest.mark.parametrize(
     ("backoff", "expected"), [("2s", [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]), ("10m", [600, 600])]
 )
@@ -246,21 +222,11 @@ def test_the_pause_doubles_up_to_five_minutes_or_to_what_was_asked_for(backoff: 
     for _ in expected:
         job.exit("worker-0", 3)
         pauses.append(job.job.tasks["worker-0"].not_before - job.now)
-        job.wait(pauses[-1])
+        job.wait(pauses[-1] - 0.5)
+        assert job.running() == ""
+        job.wait(0.5)
+        assert job.running()
     assert pauses == expected
-
-
-def test_after_the_last_restart_the_task_has_failed() -> None:
-    job = running(workers=1, restart={**ANY, "maximum": 2})
-    for _ in range(3):
-        job.exit("worker-0", 3)
-        job.wait(300)
-    assert job.happened()[-2:] == [(events.TASK_FAILED, "worker-0"), (events.RUN_ENDED, "")]
-    end = job.events[-2].exit
-    assert end is not None
-    assert (end.code, end.signal, end.out_of_memory, end.attempt) == (3, "", False, 3)
-    assert job.verdict() == "failed: worker-0 failed (exit 3)"
-    assert job.job.tasks["worker-0"].attempt == 3
 
 
 KILL = {"code": 137, "signal": "SIGKILL"}
@@ -289,14 +255,6 @@ def test_the_policy_says_after_which_ends(on: list[str], end: dict[str, Any], ag
     assert job.states().startswith("worker-0 restarting") == again
 
 
-def test_a_job_has_a_policy_of_its_own() -> None:
-    job = running(ps=1, workers=1, restart={"maximum": 0}, jobs={"ps": {"restart": ANY}})
-    job.exit("ps-0", 3)
-    assert job.verdict() == "none"
-    job.exit("worker-0", 3)
-    assert job.verdict() == "failed: worker-0 failed (exit 3)"
-
-
 @pytest.mark.parametrize(
     ("code", "states", "kinds"),
     [
@@ -312,13 +270,6 @@ def test_an_end_that_the_launcher_before_could_not_report_counts(code: int, stat
     job.settle()
     assert job.states() == states
     assert [kind for kind, _ in job.happened()] == kinds
-
-
-def test_a_run_that_is_stopped_at_its_time_limit_is_not_stopped_by_request() -> None:
-    world = running(workers=1)
-    world.stop(time_limit=7200.0)
-    assert world.verdict() == "stopped: after its time limit of 2h"
-    assert world.states() == "worker-0 stopped (time limit)"
 
 
 def test_a_training_is_stopped_and_tensorboard_goes_on() -> None:

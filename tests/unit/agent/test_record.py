@@ -41,14 +41,6 @@ def found(record: Record, world: World) -> Any:
     return record.search(world.job, PATTERNS).metrics.get("accuracy")
 
 
-def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
-    world = running(ps=1, workers=1, restart={"on": ["any"]})
-    world.exit("worker-0", 3)
-    record.save(world.job)
-    read = stored_run(Record(record.folder))
-    assert read.to_dict() == world.job.to_dict()
-
-
 def test_a_view_has_more_lines_of_a_task_that_failed(record: Record) -> None:
     world = running(workers=2, restart={"maximum": 0})
     for name in ("worker-0", "worker-1"):
@@ -77,22 +69,20 @@ def test_an_earlier_run_keeps_its_account(record: Record) -> None:
     assert [event.reason for event in record.events(first.job.spec.id)] == [first.job.spec.id]
 
 
-def test_metrics_come_from_the_tasks_that_decide(record: Record) -> None:
-    world = World(chief=1, workers=1)
-    say(record, world, "worker-0", "accuracy: 0.1")
-    assert found(record, world) == "0.1"
-    say(record, world, "chief-0", "accuracy: 0.9")
-    say(record, world, "worker-0", "accuracy: 0.2")
-    assert found(record, world) == "0.9"
-
-
-def test_where_several_decide_the_first_of_them_that_says_it_counts(record: Record) -> None:
-    world = World(ps=1, workers=2, success="all-workers")
-    say(record, world, "ps-0", "accuracy: 0.1")
-    say(record, world, "worker-1", "accuracy: 0.3")
-    assert found(record, world) == "0.3"
-    say(record, world, "worker-0", "accuracy: 0.2")
-    assert found(record, world) == "0.2"
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"chief": 1, "workers": 1}, ["worker-0 0.1 0.1", "chief-0 0.9 0.9", "worker-0 0.2 0.9"]),
+        ({"ps": 1, "workers": 2, "success": "all-workers"}, ["worker-1 0.3 0.3", "ps-0 0.1 0.3", "worker-0 0.2 0.2"]),
+    ],
+)
+def test_metrics_come_from_the_first_task_that_says_them_of_those_that_decide(
+    record: Record, args: dict[str, Any], said: list[str]
+) -> None:
+    world = World(**args)
+    for hostname, text, expected in map(str.split, said):
+        say(record, world, hostname, f"accuracy: {text}")
+        assert found(record, world) == expected
 
 
 def test_metrics_and_steps_never_come_from_an_earlier_run(record: Record) -> None:

@@ -88,7 +88,8 @@ def test_a_range_is_within_a_file_of_the_record(record: Record) -> None:
         ("/".join(["a" * 204] * 5), True),
         ("/".join(["a" * 204] * 5) + "a", False),
         ("\u00e9" * 128, False),
+        *((name, False) for name in ("", "/a", "a/", "a//b", ".", "a/../b", "..", "a\0b", "\udcff", 1, None)),
     ],
 )
-def test_a_name_has_the_length_that_file_systems_accept(name: str, is_valid: bool) -> None:
+def test_a_name_is_below_its_folder_and_has_the_length_that_file_systems_accept(name: object, is_valid: bool) -> None:
     assert is_valid_name(name) is is_valid

@@ -42,10 +42,6 @@ def entry(hostname: str) -> TaskAddress:
     return next(item for item in BOOK if item.hostname == hostname)
 
 
-def test_hosts_stand_in_the_order_of_their_index() -> None:
-    assert task_command.hosts(BOOK, "worker") == ["10.0.0.2:21000", "10.0.0.3:21001"]
-
-
 def test_gpu_workers_are_workers_after_the_others() -> None:
     book = [
         *BOOK,
@@ -152,14 +148,6 @@ def test_doubled_braces_are_filled_within() -> None:
     assert task_command.fill("{{job_name}}", known()) == "{worker}"
 
 
-def test_tf_config_names_an_evaluator_outside_the_cluster() -> None:
-    assert json.loads(task_environment.tf_config(BOOK, entry("evaluator-0"), RUN)) == {
-        "cluster": {"ps": ["10.0.0.1:20000"], "worker": ["10.0.0.2:21000", "10.0.0.3:21001"]},
-        "task": {"type": "evaluator", "index": 0},
-        "environment": "cloud",
-    }
-
-
 def test_tf_config_calls_the_chief_master_where_the_run_says_so() -> None:
     chief = TaskAddress("chief-0", "chief", 0, "10.0.0.5:23000")
     found = json.loads(task_environment.tf_config([*BOOK, chief], chief, replace(RUN, master=True)))
@@ -167,15 +155,6 @@ def test_tf_config_calls_the_chief_master_where_the_run_says_so() -> None:
     assert "chief" not in found["cluster"]
     assert found["task"] == {"type": "master", "index": 0}
     assert task_command.placeholders([*BOOK, chief], chief)["job_name"] == "chief"
-
-
-def test_a_server_does_not_know_the_client_which_does_not_serve() -> None:
-    chief = TaskAddress("chief-0", "chief", 0, "10.0.0.5:23000")
-    run = replace(RUN, jobs={**RUN.jobs, "worker": RunJob(command=["serve"])})
-    server = json.loads(task_environment.tf_config([*BOOK, chief], entry("worker-0"), run))
-    client = json.loads(task_environment.tf_config([*BOOK, chief], chief, run))
-    assert sorted(server["cluster"]) == ["ps", "worker"]
-    assert sorted(client["cluster"]) == ["chief", "ps", "worker"]
 
 
 def test_the_environment_of_a_worker_reads_as_kept() -> None:
