@@ -20,6 +20,7 @@ from tfdeploy.agent.model.run_state import FormerTask, RunState
 from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_files import SEARCH_FILE
 from tfdeploy.agent.system import files as agent_files
 from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
 
@@ -111,10 +112,6 @@ class Distant:
         finally:
             self.calls_left = 1_000_000
 
-    def update_all_runs(self) -> None:
-        """Update the copies of all runs."""
-        RecordCopy(cluster_ref()).update_all_runs(self)
-
     @contextmanager
     def torn_after(self, writes: int) -> Iterator[None]:
         """The process that copies is killed in the midst of writing, after it has written so many pieces."""
@@ -130,25 +127,21 @@ class Distant:
             patch.setattr(replica, "append", torn)
             yield
 
-    def content(self, record: Record, run_id: str) -> dict[str, Any]:
-        """All that a record has of a run."""
-        run = record.load(run_id)
-        assert run is not None
-        pieces = (record.run_folder(run_id) / "logs").glob("*/*.log")
-        return {
-            "run_state": run.to_dict(),
-            "events": record.events(run_id),
-            "logs": {(path.parent.name, path.name): path.read_bytes() for path in pieces},
-        }
 
-    def check_same(self) -> None:
-        """The copy has what the record has."""
-        record, copy = self.record, self.copy
-        assert (copy.runs(), copy.record_id()) == (record.runs(), record.record_id())
-        current = copy.current()
-        assert (current.spec.id if current else "") == (self.run.spec.id if self.run else "")
-        for run_id in record.runs():
-            assert self.content(copy, run_id) == self.content(record, run_id)
+def same(record: Record, copy: Record, adds_events: bool = False) -> None:
+    """The copy has every file that the record has, byte for byte. A controller that is given it adds an event."""
+    assert (copy.record_id(), copy.runs()) == (record.record_id(), record.runs())
+    for pattern in ("events.jsonl", "logs/*/*", "artifacts/*", SEARCH_FILE):
+        for path in record.folder.glob(f"runs/*/{pattern}"):
+            copied = (copy.folder / path.relative_to(record.folder)).read_bytes()
+            is_longer = adds_events and pattern == "events.jsonl"
+            assert copied[: path.stat().st_size if is_longer else None] == path.read_bytes(), path
+    for run_id in record.runs():
+        run, copied_run = record.load(run_id), copy.load(run_id)
+        assert run is not None
+        assert copied_run is not None
+        assert run.to_dict() == copied_run.to_dict()
+    assert (copy.folder / "current").read_text() == (record.folder / "current").read_text()
 
 
 @contextmanager

@@ -44,6 +44,7 @@ CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
 RUN = replace(plan(workers=1).run, train_dir="/tfdeploy/train/run")
 STORED = ManifestArtifact(CHECKPOINT, "model.ckpt-5", "m0", 0, [ManifestFile("checkpoint", 2, "1")])
 TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "m0")
+WHOLE, TOO_MUCH, EMPTY = ArtifactList([STORED]), ArtifactList([], [TOO_LARGE]), ArtifactList()
 REPLACEMENT = Replacement(("i-0a",))
 
 
@@ -57,26 +58,40 @@ class Stops:
         return StoppedRun(RecordCopy(cluster).folder, self._is_current)
 
 
+def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **changes: Any) -> RunState:
+    changed = RunState(replace(RUN, **{"artifacts": ["export"], **changes}), 1.0)
+    task = changed.tasks["worker-0"]
+    task.report, task.started = LauncherReport(machine="laptop"), started
+    changed.result = RunResult(state, MOVED, 2.0)
+    changed.uploads = {"laptop": MachineUpload("worker-0", 2.0, upload)} if upload else {}
+    return changed
+
+
+def stopped(folder: Path, manifest: ArtifactList, is_whole: bool = True) -> StoppedRun:
+    """The record of a run with these artifacts, or with empty files in their place."""
+    record = Record(folder)
+    save_manifest(record.run_folder(RUN.id), manifest)
+    for file in manifest.files:
+        path = record.artifacts_folder(RUN.id) / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1" * file.size * is_whole)
+    return StoppedRun(folder, is_current=True)
+
+
 def recorded(
+    manifest: ArtifactList = WHOLE,
+    is_whole: bool = True,
     state: str = STOPPED,
     cause: str = MOVED,
-    size: int = 2,
-    left_out: LeftOut | None = None,
     is_current: bool = True,
     started: float = 0.0,
-    is_empty: bool = False,
 ) -> RunMover:
-    """A mover, and the copy of a record with the state of its run and the size of the checkpoint."""
-    run = RunState(RUN, 1.0)
-    run.tasks["worker-0"].started, run.tasks["worker-0"].report = started, LauncherReport(machine="m0")
-    run.uploads = {"m0": MachineUpload("worker-0", 2.0, UPLOADED)} if started else {}
-    run.result = RunResult(state, cause, 2.0) if state else None
+    """A mover, and the copy of a record with the state of its run and its checkpoint."""
+    stored = run(upload=UPLOADED if started else "", started=started)
+    stored.result = RunResult(state, cause, 2.0) if state else None
     copy = RecordCopy(CLUSTER).record
-    copy.save(run)
-    artifacts = ArtifactList([], [left_out]) if left_out else ArtifactList([] if is_empty else [STORED])
-    save_manifest(copy.run_folder(RUN.id), artifacts)
-    copy.artifacts_folder(RUN.id).mkdir(exist_ok=True)
-    (copy.artifacts_folder(RUN.id) / "checkpoint").write_bytes(b"x" * size)
+    copy.save(stored)
+    stopped(copy.folder, manifest, is_whole)
     return cast(RunMover, Stops(is_current))
 
 
@@ -100,11 +115,11 @@ def test_the_next_controller_chooses_another_folder_unless_the_machines_see_this
     ("args", "problem"),
     [
         ({"is_current": False, "cause": STOP_REQUESTED}, "the controller does not respond"),
-        ({"is_current": False, "size": 1}, "only a part could be copied"),
-        ({"size": 1}, "only a part could be copied"),
-        ({"left_out": TOO_LARGE}, "could not be uploaded: model.ckpt-5"),
+        ({"is_current": False, "is_whole": False}, "only a part could be copied"),
+        ({"is_whole": False}, "only a part could be copied"),
+        ({"manifest": TOO_MUCH}, "could not be uploaded: model.ckpt-5"),
         ({"state": ""}, "the copy of its record is not complete"),
-        ({"state": SUCCEEDED, "size": 1}, "only a part could be copied"),
+        ({"state": SUCCEEDED, "is_whole": False}, "only a part could be copied"),
     ],
     ids=["silent", "silent since, and partly", "partly", "too large", "an older copy", "a finished run"],
 )
@@ -115,10 +130,10 @@ def test_what_is_not_whole_replaces_no_machine(args: dict[str, Any], problem: st
 
 def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine() -> None:
     with pytest.raises(BackendError, match="no machine is replaced: nothing is stored that it could continue from"):
-        bring_home(recorded(started=1.5, is_empty=True), REPLACEMENT)
+        bring_home(recorded(EMPTY, started=1.5), REPLACEMENT)
     for replacement in (replace(REPLACEMENT, keeps_train_dir=True), replace(REPLACEMENT, continues=False)):
-        bring_home(recorded(started=1.5, is_empty=True), replacement)
-    bring_home(recorded(is_empty=True), REPLACEMENT)  # it has not begun
+        bring_home(recorded(EMPTY, started=1.5), replacement)
+    bring_home(recorded(EMPTY), REPLACEMENT)  # it has not begun
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -138,46 +153,27 @@ def test_a_copy_of_what_the_run_has_left_here_is_retained_unless_the_newest_reco
     assert not [*state_folder.glob("tfdeploy/local/*")]
 
 
-def stopped(folder: Path, manifest: ArtifactList, has_files: bool = True) -> StoppedRun:
-    record = Record(folder)
-    save_manifest(record.run_folder(RUN.id), manifest)
-    record.artifacts_folder(RUN.id).mkdir()
-    (record.artifacts_folder(RUN.id) / "checkpoint").write_text("42" if has_files else "")
-    return StoppedRun(folder, is_current=True)
-
-
-def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **changes: Any) -> RunState:
-    changed = RunState(replace(RUN, **{"artifacts": ["export"], **changes}), 1.0)
-    task = changed.tasks["worker-0"]
-    task.report, task.started = LauncherReport(machine="laptop"), started
-    changed.result = RunResult(state, MOVED, 2.0)
-    changed.uploads = {"laptop": MachineUpload("worker-0", 2.0, upload)} if upload else {}
-    return changed
+NOT_UPLOADED = "what laptop has in /tfdeploy/train/run could not be uploaded"
 
 
 @pytest.mark.parametrize(
     ("state", "manifest", "has_files", "problem"),
     [
-        (run(), ArtifactList([STORED]), True, ""),
-        (run(), ArtifactList(), True, "nothing is stored that it could continue from: `artifacts` (export) names no"),
+        (run(), WHOLE, True, ""),
+        (run(), EMPTY, True, "nothing is stored that it could continue from: `artifacts` (export) names no"),
         (run(), ArtifactList([], [LeftOut("*.csv", 0, NO_MATCH, "laptop")]), True, "nothing is stored"),
-        (run(started=0.0, upload=""), ArtifactList(), True, ""),
-        (run(serve=True), ArtifactList(), True, ""),
+        (run(started=0.0, upload=""), EMPTY, True, ""),
+        (run(serve=True), EMPTY, True, ""),
         (run(), ArtifactList([STORED], [replace(TOO_LARGE, name="export")]), True, ""),
-        (run(), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
-        (run(), ArtifactList([STORED]), False, "only a part could be copied"),
-        (
-            run(upload=UPLOAD_LOST),
-            ArtifactList([STORED]),
-            True,
-            "what laptop has in /tfdeploy/train/run could not be uploaded",
-        ),
-        (run(SUCCEEDED), ArtifactList([], [TOO_LARGE]), True, ""),
-        (run(train_dir="s3://bucket/train/run"), ArtifactList([], [TOO_LARGE]), True, ""),
-        (run(FAILED), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
-        (run(upload=""), ArtifactList(), True, "what laptop has in /tfdeploy/train/run could not be uploaded"),
-        (run(upload="", artifacts=[]), ArtifactList(), True, "`artifacts` (an empty list) names no"),
-        (run(upload="", started=0.0), ArtifactList([STORED]), True, ""),
+        (run(), TOO_MUCH, True, "could not be uploaded: model.ckpt-5"),
+        (run(), WHOLE, False, "only a part could be copied"),
+        (run(upload=UPLOAD_LOST), WHOLE, True, NOT_UPLOADED),
+        (run(SUCCEEDED), TOO_MUCH, True, ""),
+        (run(train_dir="s3://bucket/train/run"), TOO_MUCH, True, ""),
+        (run(FAILED), TOO_MUCH, True, "could not be uploaded: model.ckpt-5"),
+        (run(upload=""), EMPTY, True, NOT_UPLOADED),
+        (run(upload="", artifacts=[]), EMPTY, True, "`artifacts` (an empty list) names no"),
+        (run(upload="", started=0.0), WHOLE, True, ""),
     ],
 )
 def test_a_run_moves_with_its_newest_checkpoint_or_not_at_all(
@@ -192,15 +188,11 @@ def uploaded(names: list[str], patterns: list[str]) -> ArtifactList:
     """What an upload of these files stores. Those of TensorFlow name the last checkpoint."""
     files = {name: FileInfo(1, number) for number, name in enumerate(names)}
     chosen, left_out = choose(files, patterns, lambda _: relative_checkpoint("ckpt-2"))
-    return ArtifactList(
-        [
-            ManifestArtifact(
-                item.kind, item.name, "laptop", 0, [ManifestFile(it.name, it.size, it.version) for it in item.files]
-            )
-            for item in chosen
-        ],
-        left_out,
-    )
+    artifacts = []
+    for item in chosen:
+        listed = [ManifestFile(it.name, it.size, it.version) for it in item.files]
+        artifacts.append(ManifestArtifact(item.kind, item.name, "laptop", 0, listed))
+    return ArtifactList(artifacts, left_out)
 
 
 BACKUP = ["backup/latest.weights.h5", "backup/training_metadata.json"]
@@ -225,12 +217,7 @@ def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], stored: list[str] | None
 ) -> None:
     manifest, state = uploaded(files, list(patterns)), run(artifacts=list(patterns))
-    record = Record(tmp_path)
-    save_manifest(record.run_folder(RUN.id), manifest)
-    for file in manifest.files:
-        (record.artifacts_folder(RUN.id) / file.name).parent.mkdir(parents=True, exist_ok=True)
-        (record.artifacts_folder(RUN.id) / file.name).write_text("1" * file.size)
-    there = StoppedRun(tmp_path, is_current=True)
+    there = stopped(tmp_path, manifest)
     for submitted in (RUN.id, ""):
         text = missing_checkpoint(there, state, submitted)
         assert text == "" if stored else "nothing is stored that it could continue from" in text
@@ -245,10 +232,10 @@ def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
 @pytest.mark.parametrize(
     ("state", "manifest", "expected"),
     [
-        (run(), ArtifactList(), True),
-        (run(), ArtifactList([STORED]), False),
-        (run(SUCCEEDED), ArtifactList(), False),
-        (run(train_dir="s3://bucket/train/run"), ArtifactList(), False),
+        (run(), EMPTY, True),
+        (run(), WHOLE, False),
+        (run(SUCCEEDED), EMPTY, False),
+        (run(train_dir="s3://bucket/train/run"), EMPTY, False),
     ],
     ids=["lost", "stored", "finished", "a URL"],
 )

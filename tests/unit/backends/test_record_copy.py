@@ -14,7 +14,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.components.processes import halted
-from tests.unit.backends.distant import Cut, Distant, distant_record
+from tests.unit.backends.distant import Cut, Distant, distant_record, same
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
@@ -191,7 +191,7 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
         with pytest.raises(RecordCopyError, match=sentence):  # there is no engine from which anything could be deleted
             runner.delete_all(cluster_ref(), "", {"volumes": True, "record": True})
     present.update()
-    present.check_same()
+    same(present.record, present.copy)
 
 
 def test_a_copy_keeps_the_run_that_the_current_one_resumes(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +244,7 @@ def test_a_suspended_command_that_copies_the_record_blocks_no_other_one(
                 copy.download(present)
     present.print(0, [(STDOUT, b"more")])
     present.update()
-    present.check_same()
+    same(present.record, present.copy)
 
 
 def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:

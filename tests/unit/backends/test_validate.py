@@ -65,14 +65,9 @@ def test_what_is_in_memory_alone_is_said_to_be_lost(asked: dict[str, Any], hostn
     made = World(**asked)
     made.come()
     assert lost_in_memory(made.job, hostname) == says
-
-
-def test_without_a_job_or_after_the_tasks_end_nothing_is() -> None:
-    assert lost_in_memory(None, "ps-0") == []
-    made = World(workers=1)
-    made.come()
-    made.exit("worker-0")
-    assert lost_in_memory(made.job, "worker-0") == []
+    assert lost_in_memory(None, hostname) == []
+    made.exit(hostname)
+    assert lost_in_memory(made.job, hostname) == [], "after the task's end"
 
 
 def test_a_worker_of_an_elastic_run_that_has_failed_may_be_restarted() -> None:
@@ -85,12 +80,8 @@ def test_a_worker_of_an_elastic_run_that_has_failed_may_be_restarted() -> None:
         to_restart(made.job, cluster_ref("local"), "worker-1")
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_each_is_found(name: str) -> None:
-    assert load(name) is load(name)
-
-
-def test_an_unknown_one_is_refused() -> None:
+def test_each_backend_is_found_and_an_unknown_one_is_refused() -> None:
+    assert all(load(name) is load(name) for name in BACKENDS)
     with pytest.raises(SpecError, match=r"'swarm' is unknown. It takes one of: local, docker"):
         load("swarm")
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qs
 
 import psutil
 
@@ -82,15 +83,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.is_relay:
             self._act_as_controller(body)
             return
-        path = self.path.partition("?")[0].removeprefix(f"/v{VERSION}").strip("/")
-        call = f"{self.command} {path}"
+        path, _, query = self.path.partition("?")
+        call = f"{self.command} {path.removeprefix(f'/v{VERSION}').strip('/')}"
         self.server.calls.append(call)
         if call == "POST containers/1/exec":
             self.server.commands.append(body)
         if call == "POST exec/1/start":
             self._start()
             return
-        response = self.server.responses[call]
+        response = self.server.response(call, parse_qs(query))
         status, content = (
             (response, {"message": f"status {response}"}) if isinstance(response, int) else (200, response)
         )
@@ -176,6 +177,10 @@ class FakeEngine(socketserver.ThreadingUnixStreamServer):
         self._others = _unnamed_sockets()
         super().__init__(str(path), _Handler)
         self.address = f"unix://{path}"
+
+    def response(self, call: str, query: dict[str, list[str]]) -> Any:
+        """What it responds to a call; a number is the status with which it refuses it."""
+        return self.responses[call]
 
     def end_relays(self) -> None:
         """End the commands, as when their container is replaced."""

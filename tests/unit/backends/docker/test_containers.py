@@ -71,10 +71,7 @@ def test_what_is_built_is_named_by_its_content_and_pushed_to_the_registry() -> N
 
 
 def test_requirements_are_a_layer_of_their_own_over_whatever_there_is() -> None:
-    plain, with_build = (
-        spec(workers=1, requirements=["six"]),
-        spec(workers=1, requirements=["six"], container={"build": "image"}),
-    )
+    plain, with_build = (spec(workers=1, requirements=["six"], container=own) for own in ({}, {"build": "image"}))
     (over_default,) = containers.builds(cluster(), plain, "")["worker"]
     below, over_build = containers.builds(cluster(), with_build, CONTENT)["worker"]
     assert over_default.dockerfile.splitlines()[0] == "FROM tensorflow/tensorflow:2.20.0"
@@ -88,10 +85,8 @@ def test_the_layer_changes_with_base_and_requirements_and_with_nothing_else() ->
     first = run(spec(requirements=["six"], **MANY))
     assert len(set(first.values())) == 1
     assert run(spec(requirements=["six"], **MANY, env={"A": "1"}, code="other")) == first
-    assert not set(first.values()) & set(run(spec(requirements=["six==1.17.0"], **MANY)).values())
-    assert not set(first.values()) & set(
-        run(spec(requirements=["six"], container={"image": "mine:1"}, **MANY)).values()
-    )
+    for other in ({"requirements": ["six==1.17.0"]}, {"container": {"image": "mine:1"}}):
+        assert not {*first.values()} & {*run(spec(**{"requirements": ["six"], **MANY, **other})).values()}
     assert len(set(run(spec(requirements=["six"], **MANY, jobs={"worker": {"gpus": 1}})).values())) == 2
 
 

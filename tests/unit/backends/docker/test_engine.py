@@ -138,6 +138,10 @@ def test_processors_and_memory_are_those_of_docker_stats() -> None:
     usage = usage_of(STATS)
     assert usage is not None
     assert (usage.cpus, usage.memory) == (1.5, 4_000)
+    begun = usage_of({**STATS, "precpu_stats": {"cpu_usage": {"total_usage": 0}}, "cpu_stats": STATS["precpu_stats"]})
+    assert begun is not None
+    assert begun.cpus >= 0, "nothing is divided by nothing"
+    assert usage_of({**STATS, "memory_stats": {}}) is None
 
 
 @pytest.mark.parametrize("error", [BackendError("out of reach"), NotFound("no such container")])
@@ -152,10 +156,3 @@ def test_a_machine_out_of_reach_and_a_container_that_has_ended_leave_their_tasks
         return Measuring()
 
     assert list(measure({"worker-0": "a", "worker-1": "b"}, engine_of)) == ["worker-0"]
-
-
-def test_a_container_that_has_just_begun_or_ended_divides_by_nothing() -> None:
-    begun = usage_of({**STATS, "precpu_stats": {"cpu_usage": {"total_usage": 0}}, "cpu_stats": STATS["precpu_stats"]})
-    assert begun is not None
-    assert begun.cpus >= 0
-    assert usage_of({**STATS, "memory_stats": {}}) is None

@@ -72,19 +72,12 @@ def left(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return files
 
 
-def test_the_newest_container_of_each_task_is_stopped_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_container_of_each_task_is_stopped_and_read_but_nothing_else_leaves_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine = Machine()
     assert left(machine, monkeypatch) == {SEGMENT: b"last words", "exit.json": b"{}"}
     assert machine.stopped == [("new", 60)]
-
-
-def test_nothing_else_leaves_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine()
-    strange = {
-        "spool/a1/code.py": b"x",
-        "../exit.json": b"x",
-        "spool/../x/0.log": b"x",
-        "/spool/a1/1.log": b"x",
-    }
-    machine.archives = {"spool": archive(**{SEGMENT: b"mine", **strange})}
+    strange = ("spool/a1/code.py", "../exit.json", "spool/../x/0.log", "/spool/a1/1.log")
+    machine.archives = {"spool": archive(**{SEGMENT: b"mine", **dict.fromkeys(strange, b"x")})}
     assert left(machine, monkeypatch) == {SEGMENT: b"mine"}

@@ -145,22 +145,14 @@ def only(registry: str) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def test_the_login_is_read_from_the_home_folder(home: Path) -> None:
-    file = logged_in(home / ".docker")
-    assert only(f"{HOST}/team") == {"address": f"https://{HOST}", "config_file": str(file)}
-
-
-def test_the_folder_that_docker_config_names_comes_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged_in(home / ".docker")
-    file = logged_in(home / "other")
-    monkeypatch.setenv("DOCKER_CONFIG", str(home / "other"))
-    assert only(HOST) == {"address": f"https://{HOST}", "config_file": str(file)}
-
-
-def test_a_registry_without_a_login_gets_none(home: Path) -> None:
+def test_the_login_is_read_from_the_folder_that_docker_config_names_or_the_home_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert only("127.0.0.1:5000") == {"address": "http://127.0.0.1:5000", "auth_disabled": True}, "on this machine"
     logged_in(home / ".docker", "another.example.org")
     assert only(HOST) == {"address": f"https://{HOST}", "auth_disabled": True}
-
-
-def test_a_registry_on_this_machine_is_reached_by_plain_http() -> None:
-    assert only("127.0.0.1:5000") == {"address": "http://127.0.0.1:5000", "auth_disabled": True}
+    file = logged_in(home / ".docker")
+    assert only(f"{HOST}/team") == {"address": f"https://{HOST}", "config_file": str(file)}
+    other = logged_in(home / "other")
+    monkeypatch.setenv("DOCKER_CONFIG", str(home / "other"))
+    assert only(HOST) == {"address": f"https://{HOST}", "config_file": str(other)}

@@ -1,6 +1,8 @@
-"""Services are created, updated and restarted; conflicts and missing services."""
+"""Services are created, updated and restarted; conflicts and missing services. Each task has its own token, a secret of the Swarm."""
 
+import json
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -8,14 +10,18 @@ from docker.errors import APIError
 from docker.errors import NotFound as EngineNotFound
 
 from tests.unit.backends.docker.fake_engine import FakeApi
-from tests.unit.props import task_props
-from tfdeploy.backends.base import ClusterRef
+from tests.unit.props import CANARY, task_props
+from tfdeploy.agent.wire.rpc import task_token
+from tfdeploy.backends.base import ClusterRef, TaskProps
 from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine import engine
 from tfdeploy.backends.docker.engine.engine import Engine, retry_conflicts
+from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.docker.swarm import swarm as module
+from tfdeploy.backends.docker.swarm.services import TOKEN_FILE
 from tfdeploy.backends.docker.swarm.swarm import Swarm
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError, NotFound
 
 PROPS = task_props(hostname="worker-0", index=0)
@@ -92,6 +98,7 @@ def test_a_changed_task_gets_its_new_container_after_the_old_one_has_ended(
     swarm(api).apply(services.task_service(PROPS))
     assert api.done == done
     assert all(created["mode"] == services.TASK_MODE for created in api.created)
+    assert services.TASK_MODE == {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}}, "it runs once"
 
 
 def test_a_task_keeps_its_service_where_the_engine_refuses_the_new_one() -> None:
@@ -122,6 +129,8 @@ def test_a_restart_is_the_same_service_again() -> None:
     swarm(api).restart("worker-0")
     assert api.done == ["end", "look", "look", "remove", "create"]
     assert api.created[0]["labels"] == service()["Spec"]["Labels"]
+    with pytest.raises(NotFound, match=r"worker-0 of mnist"):
+        swarm(Api()).restart("worker-0")
 
 
 @pytest.mark.parametrize(
@@ -178,11 +187,6 @@ def test_a_container_on_a_machine_that_does_not_respond_has_not_ended(
     assert api.done[-1] == "create"
 
 
-def test_a_service_that_was_removed_meanwhile_is_not_found() -> None:
-    with pytest.raises(NotFound, match=r"worker-0 of mnist"):
-        swarm(Api()).restart("worker-0")
-
-
 @pytest.mark.parametrize(("conflicts", "attempts"), [(2, 3), (99, 10)])
 def test_an_update_is_retried_after_a_conflict(conflicts: int, attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
@@ -215,10 +219,6 @@ def test_a_task_that_was_stopped_and_cannot_start_again_is_named_with_what_to_do
         access.start_again(CLUSTER, "worker-0", replace=True)
 
 
-def test_a_swarm_runs_a_task_once() -> None:
-    assert service()["Spec"]["Mode"] == {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}}
-
-
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
@@ -234,3 +234,83 @@ def test_the_state_of_a_service_has_the_reason_of_its_last_task(
     tasks: Any = [{"Status": {"State": state, "Err": "no such image"}} for state in states]
     task = module._engine_task(tasks)
     assert (task.alive, task.state, task.reason) == expected
+
+
+class Secrets(FakeApi):
+    """An engine with secrets and services."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, tuple[str, bytes, dict[str, str]]] = {}
+        """Name to id, content and labels."""
+        self.made: list[dict[str, Any]] = []
+
+    def create_secret(self, name: str, data: bytes, labels: dict[str, str]) -> dict[str, str]:
+        if name in self.contents:
+            raise APIError("conflict", SimpleNamespace(status_code=409), "name conflicts")  # type: ignore[arg-type]
+        self.contents[name] = f"id-{len(self.contents)}", data, labels
+        return {"ID": self.contents[name][0]}
+
+    def secrets(self, filters: dict[str, str]) -> list[dict[str, Any]]:
+        """As the engine does, it finds those whose names begin so."""
+        found = [(name, item) for name, item in self.contents.items() if name.startswith(filters["name"])]
+        return [{"ID": item[0], "Spec": {"Name": name}} for name, item in reversed(found)]
+
+    def create_service(self, template: dict[str, Any], **more: Any) -> None:
+        self.made.append({"Spec": {"TaskTemplate": template, "Labels": more["labels"], "Name": more["name"]}})
+
+    def services(self, filters: Any) -> list[dict[str, Any]]:
+        return self.made
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return []
+
+
+def runner(api: Secrets) -> DockerTaskRunner:
+    return DockerTaskRunner(engine=lambda cluster: cast(Engine, api))
+
+
+def props(hostname: str = "worker-1", **changed: Any) -> TaskProps:
+    """As the state has them: without the token of its launcher."""
+    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
+    return task_props(hostname=hostname, dependencies=own, **changed)
+
+
+def mounted(service: dict[str, Any]) -> dict[str, str]:
+    """The ids of the secrets that a service mounts, by file."""
+    secrets = service["Spec"]["TaskTemplate"]["ContainerSpec"]["Secrets"]
+    return {item["File"]["Name"]: item["SecretID"] for item in secrets}
+
+
+def test_each_task_mounts_its_own_token_and_no_other() -> None:
+    api = Secrets()
+    for hostname in ("worker-0", "worker-1", "worker-10"):
+        runner(api).create_task(props(hostname))
+    contents = {identity: content.decode() for identity, content, _ in api.contents.values()}
+    for service in api.made:
+        hostname = service["Spec"]["Labels"][HOSTNAME_LABEL]
+        assert contents[mounted(service)[TOKEN_FILE]] == task_token(CANARY, hostname)
+    assert len(contents) == 3
+    assert all(labels[ID_LABEL] == props()["cluster"]["id"] for *_, labels in api.contents.values())
+    shown = json.dumps([api.made, [*api.contents]])
+    assert not any(text in shown for text in (CANARY, *contents.values()))
+
+
+def test_a_secret_that_exists_is_used_again() -> None:
+    api = Secrets()
+    api.create_secret("another", b"", {})
+    for _ in range(2):
+        runner(api).create_task(props("worker-1"))
+    name = next(name for name in api.contents if name != "another")
+    api.create_secret(f"{name}0", b"of another", {})
+    runner(api).create_task(props("worker-1"))
+    assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 1
+
+
+def test_a_service_never_gets_the_token_of_the_user() -> None:
+    api = Secrets()
+    api.create_secret = lambda *_: (_ for _ in ()).throw(  # type: ignore[method-assign]
+        APIError("no", SimpleNamespace(status_code=500), "no")  # type: ignore[arg-type]
+    )
+    with pytest.raises(BackendError):
+        runner(api).create_task(props("worker-1"))
+    assert api.made == []

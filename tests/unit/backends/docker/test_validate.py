@@ -165,32 +165,23 @@ def planned(workers: int, **container: Any) -> tuple[ClusterSpec, Plan]:
     return asked, make_plan(asked, inventory(asked))
 
 
-def test_a_network_with_an_address_for_each_task_is_accepted() -> None:
+def test_a_network_with_an_address_for_each_task_and_those_that_may_be_added_is_accepted() -> None:
     refuse_few_addresses(*planned(251))
     refuse_few_addresses(*planned(300, subnet="10.20.0.0/23"))
     refuse_few_addresses(*planned(900, network="host"))
     elastic = spec(ps=1, workers=2, elastic={"max": 100}, backend="docker")
     refuse_few_addresses(elastic, make_plan(elastic, inventory(elastic)))
+    more = spec(ps=1, workers=2, elastic={"max": 130}, backend="docker")
+    with pytest.raises(SpecError, match="Docker's own choice is a /24"):
+        refuse_few_addresses(more, make_plan(more, inventory(more)))
 
 
 @pytest.mark.parametrize(
     ("workers", "container", "prefix", "message", "remedy"),
     [
-        (
-            252,
-            {},
-            24,
-            "needs 257 addresses, .* Docker's own choice is a /24",
-            "Set it to a free network, a /23 or larger.",
-        ),
-        (30, {}, 28, "Docker's own choice is a /28", "Set it to a free network, a /26 or larger."),
-        (
-            300,
-            {"subnet": "10.20.0.0/24"},
-            24,
-            "10.20.0.0/24 is too small: the network needs 305",
-            "Use a /23 or larger.",
-        ),
+        (252, {}, 24, "needs 257 addresses, .* Docker's own choice is a /24", "Set it to a free network, a /23"),
+        (30, {}, 28, "Docker's own choice is a /28", "Set it to a free network, a /26"),
+        (300, {"subnet": "10.20.0.0/24"}, 24, "10.20.0.0/24 is too small: the network needs 305", "Use a /23"),
     ],
 )
 def test_a_network_with_too_few_addresses_is_refused(
@@ -198,13 +189,7 @@ def test_a_network_with_too_few_addresses_is_refused(
 ) -> None:
     with pytest.raises(SpecError, match=message) as refused:
         refuse_few_addresses(*planned(workers, **container), prefix)
-    assert (refused.value.where, refused.value.remedy) == ("mnist: container.subnet", remedy)
-
-
-def test_workers_that_may_be_added_need_addresses() -> None:
-    elastic = spec(ps=1, workers=2, elastic={"max": 130}, backend="docker")
-    with pytest.raises(SpecError, match="Docker's own choice is a /24"):
-        refuse_few_addresses(elastic, make_plan(elastic, inventory(elastic)))
+    assert (refused.value.where, refused.value.remedy) == ("mnist: container.subnet", f"{remedy} or larger.")
 
 
 def network(subnet: str, cluster_id: str = "", created: int = 1, **more: Any) -> dict[str, Any]:

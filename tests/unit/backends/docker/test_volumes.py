@@ -21,14 +21,7 @@ def bound(source: str, target: str, read_only: bool = False) -> dict[str, Any]:
 
 
 def named(source: str, target: str, read_only: bool = False, **options: Any) -> dict[str, Any]:
-    volume_options = {"Labels": LABELS, **options}
-    return {
-        "Type": "volume",
-        "Source": source,
-        "Target": target,
-        "ReadOnly": read_only,
-        "VolumeOptions": volume_options,
-    }
+    return {**bound(source, target, read_only), "Type": "volume", "VolumeOptions": {"Labels": LABELS, **options}}
 
 
 def driver(name: str, **options: str) -> dict[str, Any]:

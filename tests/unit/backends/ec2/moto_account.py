@@ -24,11 +24,7 @@ def moto_account(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for name in ("MOTO_EC2_LOAD_DEFAULT_AMIS", "MOTO_IAM_LOAD_MANAGED_POLICIES"):
         monkeypatch.setenv(name, "false")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    _forget()
+    account.forget()
     with mock_aws():
         yield
-    _forget()
-
-
-def _forget() -> None:
     account.forget()

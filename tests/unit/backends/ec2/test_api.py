@@ -13,15 +13,12 @@ from botocore.exceptions import ClientError
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import cleanup, record_bucket, resources
 from tfdeploy.backends.ec2.aws import account, api
-from tfdeploy.backends.ec2.machine import boot
-from tfdeploy.backends.ec2.machine.boot import InstancePoll
-from tfdeploy.errors import BackendError, SpecError
+from tfdeploy.errors import SpecError
 
 REGION = "us-west-2"
 NOT_OF_THE_BOX = "eu-west-1"
 """In the region of the box each instance is a machine, for as long as the process of its tests lives."""
 
-NOWHERE = "i-0a1b2c3d4e5f60718"
 PATH = "/tfdeploy/mnist-k3v9x2abcd/"
 
 
@@ -61,26 +58,18 @@ class _Raw:
         yield self._body
 
 
-def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
-    denied, created = (
-        Before("s3", "HeadBucket", 403, "403"),
-        Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
-    )
+def test_a_bucket_that_may_not_be_seen_or_is_another_accounts_is_refused() -> None:
     bucket = record_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    denied, created = Before("s3", "HeadBucket", 403, "403"), Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
+    changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
     with pytest.raises(SpecError, match=r"calling the HeadBucket operation: .* Ask those who administer"):
         record_bucket.create(bucket)
     assert (denied.given, created.given) == (1, 0)
-
-
-def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
-    Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
-    changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
-    bucket = record_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(
         SpecError, match=f"s3://{bucket.name}: belongs to another AWS account, and tfdeploy stores .* 123456789012"
     ):
         record_bucket.create(bucket)
-    assert changed.given == 0
+    assert (created.given, changed.given) == (1, 0)
 
 
 def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +99,6 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
         cleanup.terminate(NOT_OF_THE_BOX, [launched])
     assert throttled.given == 9
     assert len(pauses) >= 9
-
-
-def member() -> Any:
-    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": ""}
-
-
-def test_an_instance_that_ec2_still_does_not_know_is_gone() -> None:
-    with pytest.raises(BackendError, match=f"EC2 reports {NOWHERE} as gone"):
-        boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), boot.UNKNOWN_SECONDS + 1)
 
 
 def test_an_error_of_pulumis_provider_gets_a_remedy() -> None:

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.unit.backends.conftest import Clock
 from tests.unit.backends.ec2.fleets import CLUSTER, PAIR, PS, WORKER, facts, spec
 from tests.unit.cases import inventory
 from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
-from tfdeploy.backends.ec2.aws.errors import translated
 from tfdeploy.backends.ec2.machine import boot, machines, model, ssh
 from tfdeploy.backends.ec2.machine.boot import INTERVAL, InstancePoll
 from tfdeploy.backends.ec2.machine.machines import _lines
@@ -140,19 +138,14 @@ def boots(console: str, stood: set[str]) -> str:
 
 
 def test_a_boot_that_fails_is_remembered_with_the_end_of_the_console() -> None:
-    console = "\n".join(map(str, range(40)))
-    assert boots(console, set()).startswith(
-        "mnist-worker-m0 was not ready: ssh timed out. The end of its console:\n  15\n"
-    )
+    for console, stood in ((f"booting\n{READY}\n", set[str]()), ("booting", {"i-0a"})):  # it has booted before
+        assert "was not ready: ssh timed out" in boots(console, stood)
+        assert boot.read_failures(CLUSTER) == {}
+    begin = "mnist-worker-m0 was not ready: ssh timed out. The end of its console:\n  15\n"
+    assert boots("\n".join(map(str, range(40))), set()).startswith(begin)
     tail = "\n".join(f"  {number}" for number in range(15, 40))
     kept = BootFailure("i-0a", KIND, "was not ready: ssh timed out", tail)
     assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": kept}
-
-
-def test_a_machine_that_has_booted_or_was_in_the_swarm_has_not_failed_to() -> None:
-    assert "was not ready: ssh timed out" in boots(f"booting\n{READY}\n", set())
-    assert "was not ready: ssh timed out" in boots("booting", {"i-0a"})
-    assert boot.read_failures(CLUSTER) == {}
 
 
 IDS = [f"i-{number}" for number in range(20)]
@@ -165,25 +158,17 @@ class Ec2:
 
     states: dict[str, str] = field(default_factory=lambda: dict.fromkeys(IDS, "running"))
     text: str = ""
-    refusal: str = ""
     described: int = 0
     consoles: int = 0
     terminated: list[str] = field(default_factory=list)
 
     def instance_states(self, region: str, instance_ids: list[str]) -> dict[str, str]:
         self.described += 1
-        self._refuse()
         return {name: state for name, state in self.states.items() if name in instance_ids}
 
     def console(self, region: str, instance_id: str) -> str:
         self.consoles += 1
-        self._refuse()
         return self.text
-
-    def _refuse(self) -> None:
-        if self.refusal:
-            error = ClientError({"Error": {"Code": self.refusal, "Message": "late"}}, "DescribeInstances")
-            raise translated(error, "us-west-2")
 
 
 @pytest.fixture
@@ -215,10 +200,15 @@ def test_the_console_of_a_machine_that_is_late_is_read_now_and_then(ec2: Ec2, cl
         boot.refuse_ended(LATE, poll, boot.LATE_SECONDS + 31)
 
 
-def test_a_machine_that_has_ended_is_said_at_once_with_its_console(ec2: Ec2) -> None:
+def test_a_machine_that_has_ended_is_said_at_once_with_its_console_and_one_that_is_still_unknown_is_gone(
+    ec2: Ec2,
+) -> None:
     ec2.states[IDS[0]], ec2.text = "terminated", "the last words"
     with pytest.raises(BackendError, match=r"EC2 reports i-0 as terminated(.|\n)*the last words"):
         boot.refuse_ended(LATE, InstancePoll("us-west-2", IDS), 1.0)
+    del ec2.states[IDS[0]]
+    with pytest.raises(BackendError, match="EC2 reports i-0 as gone"):
+        boot.refuse_ended(LATE, InstancePoll("us-west-2", IDS), boot.UNKNOWN_SECONDS + 1)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,11 @@ from tests.unit.backends.ec2.fleets import GPUS, PAIR, PS, WORKER, plan, spec
 from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.ec2 import costs
 from tfdeploy.backends.ec2.costs import (
-    ENDING_SECONDS,
     Amount,
     hourly_cost,
     instance_price,
-    maximum_cost,
     monthly_price,
     price_table,
-    storage_price,
     total,
 )
 from tfdeploy.backends.ec2.machine.model import MachineState
@@ -32,7 +29,6 @@ NOON = 1_795_262_400.0
 HOUR = 3600.0
 SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
 OREGON = "us-west-2"
-DAYS = 72 * 3600.0
 ROOT = ("gp3", 100)
 STRANGE_USD = SMALL_USD - 0.1008
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
@@ -81,9 +77,12 @@ def test_disks_files_volumes_and_lifetime_count() -> None:
     assert lines(ec2={"max_lifetime": "never"})[0].startswith("cost: $0.23/h, no maximum without max_lifetime; ")
 
 
-def test_spot_and_addresses_are_counted_as_requested() -> None:
+def test_spot_addresses_and_other_types_are_counted_as_requested() -> None:
     assert lines(jobs={"worker": {"ec2": {"spot": True}}})[0].endswith(", spot counted as on-demand")
     assert lines(ec2={"connectivity": "private"})[0].startswith(f"cost: ${2 * SMALL_USD - 0.01:.2f}/h, ")
+    worker = hourly_cost(GPUS.name, OREGON, disks=[ROOT])
+    cost, _ = lines(jobs={"worker": {"ec2": {"instance_type": GPUS.name}}})
+    assert cost.startswith(f"cost: ${SMALL_USD + worker.usd:.2f}/h, ")
 
 
 def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() -> None:
@@ -94,27 +93,20 @@ def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() 
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("ec2", "said"),
     [
+        ({"budget": 16}, "$16.00, but the machines may cost $16.86 ($0.23/h until max_lifetime, 72h)."),
+        ({"budget": 99, "max_lifetime": "never"}, "$99.00, but without a max_lifetime the cost "),
         (
-            {"ec2": {"budget": 16}},
-            "mnist: ec2.budget: is $16.00, but the machines may cost $16.86 ($0.23/h until max_lifetime, 72h).",
-        ),
-        (
-            {"ec2": {"budget": 99, "max_lifetime": "never"}},
-            "mnist: ec2.budget: is $99.00, but without a max_lifetime the cost ",
-        ),
-        (
-            {"ec2": {"budget": 99, "root_volume_type": "io2"}},
-            "mnist: ec2.budget: is $99.00, but the price table of 2026-01-19 has no price for: io2 disk.",
+            {"budget": 99, "root_volume_type": "io2"},
+            "$99.00, but the price table of 2026-01-19 has no price for: io2 disk.",
         ),
     ],
 )
-def test_a_plan_above_its_budget_is_refused(args: dict[str, Any], said: str) -> None:
-    asked = {**PAIR, **args}
+def test_a_plan_above_its_budget_is_refused(ec2: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError) as error:
-        refuse(plan(**asked), **asked)
-    assert str(error.value).startswith(said)
+        refuse(plan(**PAIR, ec2=ec2), **PAIR, ec2=ec2)
+    assert str(error.value).startswith(f"mnist: ec2.budget: is {said}")
 
 
 def test_a_plan_within_its_budget_is_not() -> None:
@@ -210,12 +202,6 @@ def test_the_controller_gets_the_price_and_what_is_needed_to_end_a_run() -> None
     assert made.run.cost_per_hour == found["cost_per_hour"]
 
 
-def test_machines_with_gpus_have_their_price() -> None:
-    cost, _ = lines(jobs={"worker": {"ec2": {"instance_type": GPUS.name}}})
-    worker = hourly_cost(GPUS.name, "us-west-2", disks=[("gp3", 100)])
-    assert cost.startswith(f"cost: ${SMALL_USD + worker.usd:.2f}/h, ")
-
-
 @pytest.mark.parametrize(
     ("kind", "region", "usd"),
     [
@@ -241,24 +227,13 @@ def test_a_type_has_the_price_that_aws_publishes_or_an_unknown_one(kind: str, re
     assert instance_price(kind, region) == pytest.approx(usd, abs=1e-9)
 
 
-def test_the_table_is_dated_and_has_no_price_of_nothing() -> None:
+def test_the_table_is_dated_and_its_prices_can_be() -> None:
+    """With a slipped digit they could not: AWS's regions differ from the first one by less than half."""
     assert re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", price_table().date)
     assert {region for row in price_table().rows.values() for region in row} == set(REGIONS)
-    assert all(usd > 0 for row in price_table().rows.values() for usd in row.values())
-    assert all(set(price_table().rows[what]) == set(REGIONS) for what in ("ebs gp3", "ebs gp2", "ipv4", "efs", "s3"))
-
-
-def test_no_region_is_cheaper_or_dearer_than_can_be() -> None:
-    """A slipped digit would be: AWS's regions differ from the first one by less than half."""
     for what, row in price_table().rows.items():
-        assert all(0.99 <= usd / row["us-east-1"] <= 1.5 for usd in row.values()), what
-
-
-def test_a_machine_costs_itself_its_disks_and_its_address() -> None:
-    assert hourly_cost("m7i.large", OREGON, disks=[ROOT]).usd == pytest.approx(SMALL_USD)
-    assert hourly_cost("m7i.large", OREGON, public_ip=False) == Amount(0.1008)
-    assert storage_price("ebs gp3", 720, OREGON) == pytest.approx(0.08)
-    assert storage_price("ebs io2", 720, OREGON) is None
+        assert all(usd > 0 and 0.99 <= usd / row["us-east-1"] <= 1.5 for usd in row.values()), what
+    assert all(set(price_table().rows[what]) == set(REGIONS) for what in ("ebs gp3", "ebs gp2", "ipv4", "efs", "s3"))
 
 
 def test_spot_counts_as_the_most_and_what_is_unknown_is_said_beside_what_is_known() -> None:
@@ -274,17 +249,9 @@ def test_spot_counts_as_the_most_and_what_is_unknown_is_said_beside_what_is_know
     assert three.text("/h").endswith("/h, plus 3 machines with unknown prices (io2 disk, x99.large)")
     both = Amount(1.23, ("x99.large",), is_maximum=True)
     assert both.text() == "$1.23, plus 1 machine with unknown prices (x99.large)", "no bound is claimed"
-
-
-def test_of_a_region_without_prices_nothing_is_known() -> None:
-    found = hourly_cost("m7i.large", "mars-north-1", disks=[ROOT])
-    assert found == Amount(0, ("m7i.large and gp3 disk and public address",))
+    nothing = hourly_cost("m7i.large", "mars-north-1", disks=[ROOT])
+    assert nothing == Amount(0, ("m7i.large and gp3 disk and public address",))
     assert monthly_price("s3", "mars-north-1") == "price unknown"
-
-
-def test_the_maximum_has_the_time_that_the_end_takes() -> None:
-    assert maximum_cost(Amount(1.0), DAYS) == Amount(72 + ENDING_SECONDS / 3600)
-    assert maximum_cost(Amount(1.0), 0.0) is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
+from tests.unit.backends.ec2.watchdog.sending import TEXTS
 from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.artifact_manifest import (
@@ -51,14 +52,17 @@ EMPTY = '{"spec": {"id": "r", "tasks": []}, "tasks": {}}'
 LOG = f"{RUN}/logs/worker-0/0.log"
 
 
-def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0) -> None:
+def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0, run: str = "r") -> None:
     """What a machine puts there."""
     where = record_bucket.bucket_of(CLUSTER)
     record_bucket.create(where)
     files = {"record_id": life.encode(), **files}
-    texts = ("record_id", STATE, f"{RUN}/artifacts.json")
     listed = {
-        path: [len(data), hashlib.sha256(data).hexdigest(), *([data.decode()] if path in texts else [])]
+        path: [
+            len(data),
+            hashlib.sha256(data).hexdigest(),
+            *([data.decode()] if path.rpartition("/")[2] in TEXTS else []),
+        ]
         for path, data in files.items()
     }
     for path, data in files.items():
@@ -66,8 +70,15 @@ def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part:
             content = data[number * part :][:part] if part else data
             key = f"{where.folder}/record/{life}/{part_name(path, number)}"
             s3.put_object(Bucket=where.name, Key=key, Body=content)
-    text = json.dumps({"record_id": life, "run": "r", "result": None, "at": at, "part": part, "files": listed})
+    text = json.dumps({"record_id": life, "run": run, "result": None, "at": at, "part": part, "files": listed})
     s3.put_object(Bucket=where.name, Key=MANIFEST, Body=text)
+
+
+def written_run(s3: Any, at: float, run_id: str) -> None:
+    """A record with a run in it."""
+    run = RunState(RunSpec(run_id, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
+    texts = {"format": FORMAT, "current": run_id, f"runs/{run_id}/run_state.json": json.dumps(run.to_dict())}
+    written(s3, at, {path: text.encode() for path, text in texts.items()}, run=run_id)
 
 
 def at_home() -> dict[str, str]:
@@ -88,19 +99,8 @@ def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
     assert STATE in at_home()
 
 
-def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
-    """A manifest with a run in it, as a machine writes it."""
-    where = record_bucket.bucket_of(CLUSTER)
-    record_bucket.create(where)
-    run = RunState(RunSpec(state, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
-    texts = {"format": FORMAT, "current": state, f"runs/{state}/run_state.json": json.dumps(run.to_dict())}
-    files = {path: [len(text), hashlib.sha256(text.encode()).hexdigest(), text] for path, text in texts.items()}
-    manifest = {"record_id": record_id, "run": state, "result": None, "at": at, "files": files}
-    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
-
-
 def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed_run(s3, 100.0, "first")
+    written_run(s3, 100.0, "first")
     monkeypatch.setattr(record_bucket, "FORMAT", "99")
     with pytest.raises(RecordFormatError, match="its record has format 4, and this version reads"):
         record_bucket.stored_run(CLUSTER)
@@ -108,13 +108,13 @@ def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.Mon
 
 def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None:
     assert record_bucket.stored_run(CLUSTER).run_state is None
-    listed_run(s3, 100.0, "first")
+    written_run(s3, 100.0, "first")
     at, run = record_bucket.stored_run(CLUSTER)
     assert run is not None
     assert (at, run.spec.id) == (100.0, "first")
     assert not (tmp_path / "state").exists(), "a preview leaves nothing behind"
     record_bucket.download(CLUSTER)
-    listed_run(s3, 90.0, "older")
+    written_run(s3, 90.0, "older")
     at, run = record_bucket.stored_run(CLUSTER)
     assert run is not None
     assert (at, run.spec.id) == (100.0, "first"), "the copy is newer"
@@ -282,13 +282,8 @@ def test_what_the_account_has_set_stays_and_what_is_missing_is_set_again(s3: Any
     record_bucket.create(bucket)
     own = {"Key": "team", "Value": "vision"}
     s3.put_bucket_tagging(Bucket=bucket.name, Tagging={"TagSet": [own]})
-    denied = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:DeleteBucket",
-        "Resource": f"arn:aws:s3:::{bucket.name}",
-    }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    what = {"Action": "s3:DeleteBucket", "Resource": f"arn:aws:s3:::{bucket.name}"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": "*", **what}]})
     s3.put_bucket_policy(Bucket=bucket.name, Policy=policy)
     s3.delete_public_access_block(Bucket=bucket.name)
     record_bucket.create(bucket)

@@ -165,25 +165,19 @@ def test_what_is_spoilt_is_made_as_it_was(
     assert json.loads(json.dumps(server.item(kind, name))) == json.loads(before)
 
 
-def test_what_may_not_be_listed_is_not_called_missing(server: StoredApi) -> None:
-    made()
-    OBJECTS.delete("Service", OWN)
-    server.forbidden = {"secrets"}
-    assert missing() == [f"the Service {OWN}"]
-
-
-def test_a_job_that_can_start_no_pod_says_why(server: StoredApi) -> None:
-    made()
-    server.item("Job", WORKER)["status"]["conditions"] = FAILED
-    assert missing() == [f"the Job {WORKER} (DeadlineExceeded: Job was active longer than 5 s)"]
-    assert RUNNER.objects(CLUSTER).tasks()["worker-1"][:1] == (False,)
-
-
-def test_kueue_suspends_a_job_that_waits(server: StoredApi) -> None:
+def test_a_job_that_can_start_no_pod_says_why_but_kueue_suspends_one_that_waits(server: StoredApi) -> None:
+    assert len(object_name({**CLUSTER, "name": "a" * 40}, CONTROLLER) + "-0123456789") <= 63, "a label with its hash"
     made()
     job = server.item("Job", WORKER)
     job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = True, "team"
     assert missing() == []
+    job["spec"]["suspend"], job["status"]["conditions"] = False, FAILED
+    assert missing() == [f"the Job {WORKER} (DeadlineExceeded: Job was active longer than 5 s)"]
+    assert RUNNER.objects(CLUSTER).tasks()["worker-1"][:1] == (False,)
+    server.forbidden = {"secrets"}
+    job["status"]["conditions"] = []
+    OBJECTS.delete("Service", OWN)
+    assert missing() == [f"the Service {OWN}"], "what may not be listed is not called missing"
 
 
 def test_the_defaults_of_the_server_are_no_difference() -> None:
@@ -342,10 +336,6 @@ def test_a_node_is_unreachable_where_kubernetes_does_not_know_whether_it_is_read
     server.put("/api/v1/nodes/node-2", {"metadata": {"name": "node-2"}, "status": {"conditions": conditions}})
     observed = RUNNER.observe_machines(CLUSTER)
     assert [*observed.remedies] == expected
-
-
-def test_the_longest_name_is_a_label_with_the_hash_that_a_stateful_set_adds() -> None:
-    assert len(object_name({**CLUSTER, "name": "a" * 40}, CONTROLLER) + "-0123456789") <= 63
 
 
 @pytest.mark.parametrize("when", ["while it is being deleted", "at the change"])

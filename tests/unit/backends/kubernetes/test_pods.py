@@ -126,8 +126,12 @@ def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}, **more}]}
 
 
+def pending(reason: str, message: str = "", created: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    return pod("Pending", created, status=waiting(reason, message))
+
+
 UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes: Insufficient cpu."}]}
-KILLED: dict[str, Any] = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+KILLED = waiting("CrashLoopBackOff", lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}})
 PREEMPTED = {
     "conditions": [{"type": "DisruptionTarget", "reason": "PreemptionByScheduler", "message": "for another pod"}]
 }
@@ -138,30 +142,15 @@ PREEMPTED = {
     [
         ([], (True, "scheduled", "")),
         ([pod("Pending", status=UNSCHEDULED)], (True, "scheduled", "0/2 nodes: Insufficient cpu.")),
-        ([pod("Pending", status=waiting("ContainerCreating"))], (True, "starting", "")),
-        (
-            [pod("Pending", status=waiting("ImagePullBackOff", "Back-off: not found"))],
-            (True, "pulling", "ImagePullBackOff: Back-off: not found"),
-        ),
-        (
-            [pod("Pending", status=waiting("CreateContainerConfigError", 'secret "s" not found'))],
-            (True, "starting", 'CreateContainerConfigError: secret "s" not found'),
-        ),
+        ([pending("ContainerCreating")], (True, "starting", "")),
+        ([pending("ImagePullBackOff", "Back-off")], (True, "pulling", "ImagePullBackOff: Back-off")),
+        ([pending("CreateContainerConfigError", "no s")], (True, "starting", "CreateContainerConfigError: no s")),
         ([pod("Running")], (True, "running", "")),
-        (
-            [pod("Running", status=waiting("CrashLoopBackOff", **KILLED))],
-            (True, "starting", "OOMKilled; CrashLoopBackOff"),
-        ),
+        ([pod("Running", status=KILLED)], (True, "starting", "OOMKilled; CrashLoopBackOff")),
         ([pod("Succeeded")], (False, "complete", "")),
+        ([pod("Failed", status={"reason": "Evicted", "message": "full"})], (True, "scheduled", "Evicted: full")),
         (
-            [pod("Failed", status={"reason": "Evicted", "message": "low on memory"})],
-            (True, "scheduled", "Evicted: low on memory"),
-        ),
-        (
-            [
-                pod("Failed", status=PREEMPTED),
-                pod("Pending", "2026-01-01T00:00:09Z", status=waiting("ContainerCreating")),
-            ],
+            [pod("Failed", status=PREEMPTED), pending("ContainerCreating", created="2026-01-01T00:00:09Z")],
             (True, "starting", "PreemptionByScheduler: for another pod"),
         ),
     ],

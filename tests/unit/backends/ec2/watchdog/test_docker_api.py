@@ -1,16 +1,13 @@
 """What the watchdog reads from an engine: Docker's answers on a Unix socket, made up here, filters obeyed."""
 
 import json
-import socketserver
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.unit.backends.docker.fake_engine import fake_engine
 from tests.unit.props import cluster
 from tfdeploy.backends.docker.labels import RECORD_VOLUME, cluster_labels, service_name, volume_name
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState, LocalEngine
@@ -36,7 +33,7 @@ def task(hostname: str, node: str, state: str = "running") -> dict[str, Any]:
 
 
 class Docker:
-    """One engine's answers."""
+    """What one engine has; it obeys filters."""
 
     def __init__(self) -> None:
         self.is_manager = True
@@ -47,27 +44,27 @@ class Docker:
         self.tasks: list[dict[str, Any]] = []
         self.volumes: list[dict[str, Any]] | None = []
 
-    def answer(self, path: str, filters: dict[str, list[str]], everything: bool) -> tuple[int, Any]:
+    def response(self, call: str, query: dict[str, list[str]]) -> Any:
+        filters: dict[str, list[str]] = json.loads(query.get("filters", ["{}"])[0])
+
         def labelled(found: dict[str, str]) -> bool:
             return found.keys() >= set(filters.get("label", []))
 
-        if path == "/containers/json":
-            return 200, [
-                one for one in self.containers if labelled(one["Labels"]) and (everything or one["State"] == "running")
-            ]
-        if path == "/info":
-            return 200, {"Swarm": {"ControlAvailable": self.is_manager, "NodeID": "m0"}}
-        if path == "/volumes":
-            return 200, {"Volumes": self.volumes and [one for one in self.volumes if labelled(one["Labels"])]}
+        everything = query.get("all") == ["1"]
+        if call == "GET containers/json":
+            found = [one for one in self.containers if labelled(one["Labels"])]
+            return [one for one in found if everything or one["State"] == "running"]
+        if call == "GET info":
+            return {"Swarm": {"ControlAvailable": self.is_manager, "NodeID": "m0"}}
+        if call == "GET volumes":
+            return {"Volumes": self.volumes and [one for one in self.volumes if labelled(one["Labels"])]}
         if not self.is_manager:
-            return 503, {"message": "This node is not a swarm manager."}
-        if path == "/nodes":
-            return 200, self.nodes
-        if path == "/services":
-            return 200, [one for one in self.services if labelled(one["Spec"]["Labels"])]
-        if path == "/tasks":
-            return 200, [one for one in self.tasks if one["service"] in filters["service"]]
-        return 404, {"message": "page not found"}
+            return 503
+        if call == "GET services":
+            return [one for one in self.services if labelled(one["Spec"]["Labels"])]
+        if call == "GET tasks":
+            return [one for one in self.tasks if one["service"] in filters["service"]]
+        return {"GET nodes": self.nodes}.get(call, 404)
 
 
 @pytest.fixture
@@ -76,24 +73,10 @@ def docker() -> Docker:
 
 
 @pytest.fixture
-def engine(docker: Docker, tmp_path: Path) -> Iterator[LocalEngine]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked = urlsplit(self.path)
-            given = parse_qs(asked.query)
-            filters = json.loads(given.get("filters", ["{}"])[0])
-            status, content = docker.answer(asked.path, filters, given.get("all") == ["1"])
-            self.send_response_only(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(content).encode())
-
-    where = str(tmp_path / "docker.sock")
-    with socketserver.ThreadingUnixStreamServer(where, Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield LocalEngine(where)
-        server.shutdown()
-        thread.join()
+def engine(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
+    with fake_engine(tmp_path / "docker.sock", {}) as server:
+        monkeypatch.setattr(server, "response", docker.response)
+        yield LocalEngine(str(tmp_path / "docker.sock"))
 
 
 def test_tasks_of_the_cluster_that_run_here_are_counted_and_controller_and_tensorboard_are_none(
