@@ -1,6 +1,7 @@
 """What the unit tests make their cases from: a machine, specs, plans, and texts kept in files."""
 
 import difflib
+import errno
 import os
 import shlex
 from pathlib import Path
@@ -73,6 +74,11 @@ def stored_run(record: Record) -> RunState:
     run = record.current()
     assert run is not None
     return run
+
+
+def no_space(*_: Any, **__: Any) -> Any:
+    """In the place of what writes to a disk: the disk is full."""
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def changed_lines(before: str, after: str) -> str:

@@ -51,6 +51,30 @@ def served(tmp_path: Path) -> Iterator[Served]:
     made.server.server_close()
 
 
+class Responses:
+    """A controller that gives these responses, raises those that are errors, and then does not respond any more."""
+
+    def __init__(self, *responses: Any) -> None:
+        self.responses = list(responses)
+        self.made: list[str] = []
+
+    def __enter__(self) -> "Responses":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        raise NotImplementedError
+
+    def json(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        self.made.append(f"{method} {path}")
+        response: Any = self.responses.pop(0) if self.responses else ConnectionError()
+        if isinstance(response, Exception):
+            raise response
+        return dict(response)
+
+
 REPORT = Launcher("worker-0").report().to_dict()
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.unit.cases import no_space
 from tfdeploy.agent.record import artifact_manifest, artifact_store
 from tfdeploy.agent.record.artifact_manifest import load_manifest, stored_artifacts
 from tfdeploy.agent.record.artifact_store import ArtifactStore, Drafts, store_draft
@@ -293,11 +294,8 @@ def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, mo
     sending.put("k", 0, b"con")
     (draft,) = (runs / RUN / "artifacts.draft").iterdir()
 
-    def full(*_: Any) -> None:
-        raise OSError(28, os.strerror(28))
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", full)
+        patch.setattr(Path, "open", no_space)
         with pytest.raises(OSError, match="No space"):
             sending.put("k", 3, b"tent")
     assert draft.read_bytes() == b"con"

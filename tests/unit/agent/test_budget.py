@@ -11,7 +11,6 @@ from tfdeploy.agent.control import move
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
-from tfdeploy.agent.model.run_spec import RunSpec
 from tfdeploy.agent.model.run_state import BUDGET, RunResult
 from tfdeploy.agent.record.record import Record
 
@@ -95,49 +94,44 @@ def test_of_a_run_that_arrives_its_former_machines_cost_nothing_after_its_last_s
     assert spent(job.job, job.now + 1000 * HOUR) == until
 
 
+class Paid:
+    """A controller whose run costs $2 an hour and has a budget, with clocks that a test turns."""
+
+    def __init__(self, folder: Path, budget: float) -> None:
+        self.record, self.wall, self.steady = Record(folder), 1_000_000.0, 50.0
+        self.start()
+        self.controller.submit_run(replace(plan(workers=1).run, budget=budget, cost_per_hour=2.0))
+
+    def start(self) -> None:
+        self.controller = Controller(self.record, clock=Clock(lambda: self.wall, lambda: self.steady))
+
+    def ends_after(self, seconds: float) -> bool:
+        """Whether the run has ended when so much time has passed."""
+        self.wall, self.steady = self.wall + seconds, self.steady + seconds
+        self.controller.tick()
+        return stored_run(self.record).result is not None
+
+
 @pytest.mark.parametrize("step", [-HOUR, HOUR])
 def test_a_clock_that_is_set_costs_nothing(tmp_path: Path, step: float) -> None:
-    wall, steady = 1_000_000.0, 50.0
-    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
-    spec = plan(workers=1).run.to_dict()
-    target.submit_run(RunSpec.from_dict({**spec, "budget": 1.0, "cost_per_hour": 2.0}))
-    wall += step
-    target.tick()
-    wall, steady = wall + HOUR / 2 - 1, steady + HOUR / 2 - 1
-    target.tick()
-    assert _result(tmp_path) is None
-    wall, steady = wall + 2, steady + 2
-    target.tick()
-    assert _result(tmp_path) is not None
+    paid = Paid(tmp_path, 1.0)
+    paid.wall += step
+    assert not paid.ends_after(0.0)
+    assert not paid.ends_after(HOUR / 2 - 1)
+    assert paid.ends_after(2.0)
 
 
 @pytest.mark.parametrize(("step", "counted"), [(-24 * HOUR, 0.0), (24 * HOUR, HOUR)])
-def test_a_wrong_clock_at_the_start_of_a_controller_does_not_use_up_the_budget(
+def test_a_wrong_clock_when_a_controller_starts_does_not_use_up_the_budget(
     tmp_path: Path, step: float, counted: float
 ) -> None:
     """As on a machine that boots and gets the time later: for the time without a controller, an hour at most is counted."""
-    wall, steady = 1_000_000.0, 50.0
-    clock = Clock(lambda: wall, lambda: steady)
-    target = Controller(Record(tmp_path), clock=clock)
-    spec = plan(workers=1).run.to_dict()
-    target.submit_run(RunSpec.from_dict({**spec, "budget": 3.0, "cost_per_hour": 2.0}))
-    wall, steady = wall + HOUR / 4, steady + HOUR / 4
-    target.tick()
-    wall, steady = wall + step, 1.0
-    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
-    target.tick()
-    assert _result(tmp_path) is None
-    wall, steady = wall - step, steady + 1
-    target.tick()
-    assert _result(tmp_path) is None
-    rest = 1.25 * HOUR - counted
-    wall, steady = wall + rest - 2, steady + rest - 2
-    target.tick()
-    assert _result(tmp_path) is None
-    wall, steady = wall + 3, steady + 3
-    target.tick()
-    assert _result(tmp_path) is not None
-
-
-def _result(folder: Path) -> RunResult | None:
-    return stored_run(Record(folder)).result
+    paid = Paid(tmp_path, 3.0)
+    assert not paid.ends_after(HOUR / 4)
+    paid.wall, paid.steady = paid.wall + step, 1.0
+    paid.start()
+    assert not paid.ends_after(0.0)
+    paid.wall -= step
+    assert not paid.ends_after(1.0)
+    assert not paid.ends_after(1.25 * HOUR - counted - 3)
+    assert paid.ends_after(3.0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
-from tests.unit.cases import plan
+from tests.unit.cases import no_space, plan
 from tfdeploy.agent.launch import launcher as module
 from tfdeploy.agent.launch.launcher import Launcher
 from tfdeploy.agent.model.events import OUTPUT_APART, OUTPUT_LIMIT
@@ -147,7 +147,7 @@ def test_output_that_the_controller_did_not_take_in_time_is_sent_after_the_next_
     launcher._fetch(replace(former, code=""))
     assert launcher._spool is not None
     with monkeypatch.context() as patch:
-        patch.setattr(served.controller, "put_log", _fail)
+        patch.setattr(served.controller, "put_log", no_space)
         launcher._spool.log.write(LINE)
         served.controller.submit_run(present)
         launcher._fetch(replace(present, code=""))
@@ -156,10 +156,6 @@ def test_output_that_the_controller_did_not_take_in_time_is_sent_after_the_next_
     assert served.controller.record.log(RUN_ID, "worker-0").printed(STDOUT) == b"the last line\n"
     launcher._close_spool()
     launcher._log_client.close()
-
-
-def _fail(*_: Any) -> Any:
-    raise OSError(28, "No space left on device")
 
 
 def test_a_launcher_drops_what_it_has_of_a_run_that_was_deleted_and_of_no_other(served: Served, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
-from tests.unit.cases import plan, stored_run
+from tests.unit.cases import no_space, plan, stored_run
 from tests.unit.simulation import Launcher
 from tests.waiting import PATIENCE
 from tfdeploy.agent.control.clock import Clock
@@ -116,10 +116,6 @@ def test_a_report_whose_launcher_has_hung_up_is_ignored(served: Served, monkeypa
     with served.client() as client:
         client.json("POST", "/sync", REPORT)
     assert seen == ["worker-0"]
-
-
-def _no_space(*_: Any, **__: Any) -> Any:
-    raise OSError(28, "No space left on device")
 
 
 def controller(folder: Path, **args: Any) -> Controller:
@@ -253,8 +249,8 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
 @contextmanager
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as full:
-        full.setattr("tfdeploy.agent.record.record.write_whole", _no_space)
-        full.setattr("tfdeploy.agent.record.event_log._write", _no_space)
+        full.setattr("tfdeploy.agent.record.record.write_whole", no_space)
+        full.setattr("tfdeploy.agent.record.event_log._write", no_space)
         yield
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.served import TOKEN, Served, served
+from tests.unit.agent.served import TOKEN, Responses, Served, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
@@ -83,26 +83,9 @@ def test_a_dump_that_is_too_long_is_refused_and_is_shortened_by_its_launcher(ser
     assert short == TaskDump("worker-0", 1, notes=["x", "no Python stack: it is too long"])
 
 
-class Calls:
-    """A controller that gives these responses; an error is raised."""
-
-    def __init__(self, *responses: object) -> None:
-        self.responses = list(responses)
-
-    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        raise NotImplementedError
-
-    def json(self, method: str, path: str, body: object = None) -> dict[str, object]:
-        response = self.responses.pop(0)
-        if isinstance(response, Exception):
-            raise response
-        assert isinstance(response, dict)
-        return response
-
-
 def test_the_command_waits_until_all_have_arrived() -> None:
     one, other = ({"dumps": {name: TaskDump(name).to_dict()}} for name in ("worker-0", "worker-1"))
-    calls = Calls({"number": 3}, {"dumps": {}}, one, other)
+    calls = Responses({"number": 3}, {"dumps": {}}, one, other)
     dumps = take_dumps(calls, "test", ["worker-0", "worker-1"])
     assert dumps == {name: TaskDump(name) for name in ("worker-0", "worker-1")}
     assert calls.responses == []
@@ -110,6 +93,6 @@ def test_the_command_waits_until_all_have_arrived() -> None:
 
 def test_a_controller_that_does_not_respond_or_is_older_is_reported() -> None:
     with pytest.raises(Unreachable, match="tfdeploy explain"):
-        take_dumps(Calls(ConnectionRefusedError()), "test", ["worker-0"])
+        take_dumps(Responses(ConnectionRefusedError()), "test", ["worker-0"])
     with pytest.raises(BackendError, match="pulumi up"):
-        take_dumps(Calls(CallError("POST /dumps: 404 unknown call")), "test", ["worker-0"])
+        take_dumps(Responses(CallError("POST /dumps: 404 unknown call")), "test", ["worker-0"])

@@ -105,10 +105,3 @@ def test_an_evaluator_that_fails_fails_the_run_unless_it_is_not_required(require
         assert world.states() == f"{SUCCEEDED}failed"
     assert world.job.result is not None
     assert world.job.result.state == ("failed" if required else "succeeded")
-
-
-def test_an_evaluator_that_fails_after_the_success_does_not_change_the_result() -> None:
-    world = succeeded()
-    world.exit("evaluator-0", 1)
-    assert world.states() == f"{SUCCEEDED}failed"
-    assert world.verdict() == "succeeded: worker-0 succeeded"

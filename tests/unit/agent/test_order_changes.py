@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
+from tests.unit.agent.served import Responses
 from tests.unit.cases import plan, stored_run
 from tests.unit.simulation import Launcher
 from tests.waiting import until
@@ -119,29 +120,11 @@ def test_with_many_tasks_not_all_ask_at_once(tmp_path: Path) -> None:
     assert 1 < spread[1_000] < 2
 
 
-class Calls:
-    """A controller behind a client: it responds with these, and then not any more."""
-
-    def __init__(self, *responses: Any) -> None:
-        self.responses = list(responses)
-        self.made: list[str] = []
-
-    def __enter__(self) -> "Calls":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def json(self, method: str, path: str) -> dict[str, Any]:
-        self.made.append(f"{method} {path}")
-        response = self.responses.pop(0) if self.responses else ConnectionError()
-        if isinstance(response, Exception):
-            raise response
-        return cast(dict[str, Any], response)
-
-
 def test_the_watch_wakes_the_launcher_and_is_silent_while_nobody_responds() -> None:
-    calls, woken = Calls({"number": 7, "within": 0.0}, {"number": 7, "within": 0.0}, {"number": 8, "within": 0.0}), []
+    calls, woken = (
+        Responses({"number": 7, "within": 0.0}, {"number": 7, "within": 0.0}, {"number": 8, "within": 0.0}),
+        [],
+    )
     watch = ChangeWatch(lambda: cast(Client, calls), lambda: woken.append(len(calls.made)))
     assert calls.made == [], "before the first contact"
     watch.note_contact()
@@ -162,7 +145,7 @@ def test_a_refusal_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         goes_on.wait()
 
     monkeypatch.setattr(change_watch, "time", SimpleNamespace(sleep=sleep))
-    calls = Calls(CallError("404 unknown call"))
+    calls = Responses(CallError("404 unknown call"))
     watch = ChangeWatch(lambda: cast(Client, calls), lambda: None)
     watch.note_contact()
     until(lambda: pauses, "it waits")

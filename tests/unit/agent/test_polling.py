@@ -25,19 +25,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def test_the_value_of_the_condition_is_returned(clock: Clock) -> None:
-    assert wait_until(lambda: "ready" if clock.now >= 1 else "", 5.0, 0.5) == "ready"
-    assert clock.pauses == [0.5, 0.5]
-
-
-def test_without_time_the_condition_is_checked_once(clock: Clock) -> None:
-    assert wait_until(lambda: False, 0.0) is False
-    assert clock.pauses == []
-
-
-def test_the_last_check_is_at_the_deadline(clock: Clock) -> None:
-    assert wait_until(lambda: clock.now >= 1.0, 1.0, 0.75)
-    assert clock.pauses == [0.75, 0.25]
+@pytest.mark.parametrize(
+    ("true_from", "seconds", "pauses"), [(1.0, 5.0, [0.5, 0.5]), (9.0, 0.0, []), (0.75, 0.75, [0.5, 0.25])]
+)
+def test_a_condition_is_checked_at_least_once_and_last_at_the_deadline(
+    clock: Clock, true_from: float, seconds: float, pauses: list[float]
+) -> None:
+    value = wait_until(lambda: "ready" if clock.now >= true_from else "", seconds, 0.5)
+    assert (value, clock.pauses) == ("ready" if true_from <= seconds else "", pauses)
 
 
 def test_after_a_slow_check_the_pause_is_as_long(clock: Clock) -> None:

@@ -238,33 +238,34 @@ def test_the_pulumi_program_and_the_data_are_left_out_by_name(code: Path) -> Non
     assert shipped(code, code / "__main__.py", code / "data", code / "runs") == "train.py"
 
 
-def test_gitignore_is_heeded_in_the_folder_and_below_it(code: Path) -> None:
-    lay(code, {".gitignore": "*.log\n/top.txt\n", "a.log": "", "top.txt": "", "a/top.txt": "", "a/b.log": ""})
-    lay(code, {"a/.gitignore": "local\n", "a/local": "", "local": ""})
-    assert shipped(code) == ".gitignore\na/.gitignore\na/top.txt\nlocal\ntrain.py"
+IGNORED: dict[str, tuple[dict[str, str], str]] = {
+    "in the folder": ({".gitignore": "*.log\n/top.txt\n", "a.log": "", "top.txt": "", "a/top.txt": ""}, "a/top.txt"),
+    "below the folder": ({"a/.gitignore": "local\n", "a/local": "", "local": ""}, "local"),
+    "in the repository": (
+        {"../.git/HEAD": "", "../.gitignore": "*.ckpt\n/code/a\n", "b.ckpt": "", "a": "", "b/a": ""},
+        "b/a",
+    ),
+    "above the repository": ({"../.git/HEAD": "", "../../.gitignore": "*.py\n"}, ""),
+    "outside a repository": ({"../.gitignore": "*.py\n"}, ""),
+    "taken back": (
+        {".gitignore": "*.txt\n!keep.txt\n!.env\n", "a.txt": "", "keep.txt": "", ".env": ""},
+        ".env keep.txt",
+    ),
+    "not taken back": ({".gitignore": "!keep.txt\n", "a/.gitignore": "keep.txt\n", "a/keep.txt": ""}, ""),
+    "the last word": (
+        {".gitignore": "model.bin\n", ".tfdeployignore": "!model.bin\nnotes/\n", "model.bin": "", "notes/a": ""},
+        "model.bin",
+    ),
+}
+"""Files beside train.py, and which of them are shipped; ignore files are too."""
 
 
-def test_gitignore_is_heeded_above_the_folder_up_to_the_repository(code: Path) -> None:
-    lay(code.parent, {".git/HEAD": "", ".gitignore": "*.ckpt\n/code/only_here\n"})
-    lay(code.parent.parent, {".gitignore": "*.py\n"})
-    lay(code, {"a.ckpt": "", "only_here": "", "a/only_here": ""})
-    assert shipped(code) == "a/only_here\ntrain.py"
-
-
-def test_gitignore_above_the_folder_is_not_read_outside_a_repository(code: Path) -> None:
-    lay(code.parent, {".gitignore": "*.py\n"})
-    assert shipped(code) == "train.py"
-
-
-def test_an_exclamation_mark_takes_back(code: Path) -> None:
-    lay(code, {".gitignore": "*.txt\n!keep.txt\n!.env\n", "a.txt": "", "keep.txt": "", ".env": "", "a/keep.txt": ""})
-    lay(code, {"a/.gitignore": "keep.txt\n"})
-    assert shipped(code) == ".env\n.gitignore\na/.gitignore\nkeep.txt\ntrain.py"
-
-
-def test_tfdeployignore_has_the_last_word(code: Path) -> None:
-    lay(code, {".gitignore": "model.bin\n", ".tfdeployignore": "!model.bin\nnotes/\n", "model.bin": "", "notes/a": ""})
-    assert shipped(code) == ".gitignore\n.tfdeployignore\nmodel.bin\ntrain.py"
+@pytest.mark.parametrize("case", IGNORED)
+def test_ignore_files_say_what_is_not_shipped(code: Path, case: str) -> None:
+    files, found = IGNORED[case]
+    lay(code, files)
+    names = [name for name in shipped(code).split() if not name.endswith("ignore")]
+    assert names == sorted([*found.split(), "train.py"])
 
 
 READ_AS_GIT = {
@@ -273,6 +274,7 @@ READ_AS_GIT = {
     "the last line without an end": b"*.x\r\ndata/",
     "spaces at the end": b"data/   \n",
     "an escaped letter": b"d\\ata/\n",
+    "another encoding": b"# caf\xe9\ndata/\n",
 }
 NOT_READ = {
     "a space at the beginning": b" data/\n",
@@ -315,12 +317,6 @@ def test_the_excludes_of_a_repository_are_read(code: Path, tmp_path: Path, kind:
         lay(code.parent, {".git": f"gitdir: {git}/worktrees/code\n"})
     lay(code, {"data/a": "", "a.bin": "", "b.bin": "", ".gitignore": "!b.bin\n"})
     assert shipped(code) == ".gitignore\nb.bin\ntrain.py"
-
-
-def test_ignore_files_in_another_encoding_are_read(code: Path) -> None:
-    (code / ".gitignore").write_bytes(b"# caf\xe9\n*.log\n")
-    lay(code, {"a.log": ""})
-    assert shipped(code) == ".gitignore\ntrain.py"
 
 
 def test_an_ignore_file_that_cannot_be_understood_is_refused(code: Path) -> None:
@@ -391,15 +387,18 @@ def test_the_modes_of_files_do_not_count_and_what_can_be_started_is_executable(c
     assert collect("mnist", code).name == before.name
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
-    assert refusal(missing) == (
-        f"mnist: code: {missing} does not exist. Name a folder, relative to the Pulumi program's."
-    )
-
-
-def test_a_file_in_place_of_the_folder_is_refused(code: Path) -> None:
-    assert "train.py is a file, not a folder" in refusal(code / "train.py")
+@pytest.mark.parametrize(
+    ("folder", "wrong"),
+    [
+        ("missing", "{} does not exist. Name a folder, relative to the Pulumi program's."),
+        ("code/train.py", "{} is a file, not a folder"),
+        ("empty", "{} has no file. Put the program there, name another folder, or leave out `code`."),
+        ("/", "/ is the root of the file system. Name the folder of the program."),
+    ],
+)
+def test_what_is_no_folder_of_code_is_refused(code: Path, folder: str, wrong: str) -> None:
+    (code.parent / "empty").mkdir()
+    assert refusal(code.parent / folder).startswith(f"mnist: code: {wrong.format(code.parent / folder)}")
 
 
 WAY_ON = "Put the program there, name another folder, or leave out `code`."
@@ -415,14 +414,6 @@ def test_a_folder_of_which_nothing_is_shipped_is_refused_with_the_reasons(code: 
         "password), data/ (it is the Pulumi program, its data, or what this command writes), train.py (.gitignore names it). "
         + WAY_ON
     )
-
-
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"mnist: code: {tmp_path} has no file. {WAY_ON}"
-
-
-def test_the_root_of_the_file_system_is_refused_unread() -> None:
-    assert refusal(Path("/")) == "mnist: code: / is the root of the file system. Name the folder of the program."
 
 
 def test_a_home_folder_is_refused_where_it_is_too_large(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:

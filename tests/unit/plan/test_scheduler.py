@@ -32,18 +32,6 @@ def test_a_task_goes_where_it_fits_though_more_stand_there() -> None:
     assert rows(demands, [small, large]) == "worker-0 on small\nworker-1 on large\nworker-2 on large"
 
 
-def test_memory_is_given_once() -> None:
-    demands = [Demand(f"worker-{index}", memory=5 * GIB) for index in range(2)]
-    assert rows(demands, [machine("m0"), machine("m1", cpus=1)]) == "worker-0 on m0\nworker-1 on m1"
-    with pytest.raises(PlacementError, match="worker-1: asks for 5 GiB of memory"):
-        rows(demands, [machine("m0")])
-
-
-def test_each_gpu_is_given_once() -> None:
-    demands = [Demand("ps-0"), Demand("worker-0", gpus=2), Demand("worker-1", gpus=1)]
-    assert rows(demands, [machine("m0", gpus="012")]) == "ps-0 on m0\nworker-0 on m0 0,1\nworker-1 on m0 2"
-
-
 def test_a_task_keeps_its_gpus_when_another_job_grows() -> None:
     demands = [Demand("chief-0", gpus=1), Demand("worker-0", gpus=2), Demand("worker-1", gpus=1)]
     machines, current = [machine("m0", gpus="0123")], {"worker-0": "m0", "worker-1": "m0"}

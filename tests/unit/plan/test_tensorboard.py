@@ -11,7 +11,6 @@ from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
 from tests.unit.report.test_update_wait import followed, sight
 from tests.unit.simulation import Launcher, World, running
-from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.launch.builtin_programs import tensorboard_arguments
 from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.model import events
@@ -28,14 +27,14 @@ WITHOUT = {**WITH, "tensorboard": False}
 BOARD = "tensorboard-0"
 
 
-def world(**args: Any) -> World:
+def begun(**args: Any) -> World:
     """A job of which all tasks run."""
     return running(**{**WITH, **args})
 
 
 def over(**args: Any) -> World:
     """The same, with its job succeeded."""
-    made = world(**args)
+    made = begun(**args)
     made.exit("worker-0")
     made.exit("worker-1")
     return made
@@ -99,26 +98,14 @@ def test_it_would_have_the_port_that_people_know_until_it_has_one() -> None:
     assert order.port == 29_999
 
 
-def test_it_goes_on_when_the_job_is_over_and_ends_when_that_is_dismissed() -> None:
-    made = over()
-    assert made.verdict() == "succeeded: worker-0 succeeded"
-    made.wait(3600)
-    assert made.running() == "tensorboard-0/1"
-    made.restart_controller()
-    made.stop()
-    assert made.states().endswith("tensorboard-0 stopped (run finished)")
-    assert made.verdict() == "succeeded: worker-0 succeeded"
-    assert made.launchers == {}
-
-
 def test_it_goes_on_when_the_job_has_failed() -> None:
-    made = world()
+    made = begun()
     made.exit("worker-0", 3)
     assert made.verdict() == "failed: worker-0 failed (exit 3)"
     assert made.running() == "tensorboard-0/1"
 
 
-@pytest.mark.parametrize("begin", [world, over])
+@pytest.mark.parametrize("begin", [begun, over])
 def test_it_is_restarted_by_the_usual_policy_and_its_failure_is_not_the_jobs(begin: Any) -> None:
     made = begin(restart={"maximum": 1, "on": ["any"]})
     before = made.verdict()
@@ -138,7 +125,7 @@ def test_with_tasks_that_only_serve_its_end_decides_nothing() -> None:
     assert made.verdict() == "succeeded: ps-0, worker-0 succeeded"
 
 
-@pytest.mark.parametrize("begin", [world, over])
+@pytest.mark.parametrize("begin", [begun, over])
 def test_it_comes_and_goes_while_the_others_go_on(begin: Any) -> None:
     made = begin(tensorboard=False)
     crew, states = made.running(), made.states()
@@ -149,20 +136,12 @@ def test_it_comes_and_goes_while_the_others_go_on(begin: Any) -> None:
     assert (made.running(), made.states()) == (crew, states)
 
 
-def test_taken_away_it_ends_though_the_job_was_over() -> None:
-    made = over()
-    made.note(reconcile.remove_tasks(made.job, [BOARD]))
-    made.settle()
-    assert BOARD not in made.launchers
-    assert BOARD not in made.job.tasks
-
-
 def test_its_launcher_that_was_lost_restarts_it_alone() -> None:
     made = over()
     made.lose(BOARD)
     made.come(BOARD)
     assert made.running() == "tensorboard-0/2"
-    made = world()
+    made = begun()
     made.lose(BOARD)
     made.come(BOARD, port=29_999)
     assert made.running() == "ps-0/1, tensorboard-0/2, worker-0/1, worker-1/1"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan, spec
-from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
+from tests.unit.report.test_report import NOON, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World, running
 from tfdeploy.agent.model.run_spec import RunJob
 from tfdeploy.agent.model.run_state import Ended, TaskState
@@ -111,28 +111,6 @@ def test_packages_that_are_installed_are_no_problem() -> None:
     assert not found.wrong
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        NO_PS,
-        with_engine(sight(noon()), ps_0=rejected(NO_NODE, "scheduled")),
-        sight(failed()),
-        with_engine(sight(overdue()), ps_0=rejected()),
-        sight(restarting(), engine=ALL),
-        silent(None),
-        silent(None, "ssh://box does not answer"),
-        silent(ALL, f"the controller is rejected: {NO_IMAGE}"),
-        LOST,
-        SILENT,
-        BOOT,
-        nothing(),
-    ],
-)
-def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState) -> None:
-    """The sentences are in the snapshot."""
-    assert (why(look)[0].wrong, bool(why(look)[0].remedy)) == (True, True)
-
-
 def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() -> None:
     found = [one for one in why(SILENT) if "box" in one.text]
     assert [one.about for one in found] == ["box"]
@@ -143,21 +121,6 @@ def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() 
 
 def test_a_machine_is_not_waited_for_after_the_run() -> None:
     assert warnings(replace(SILENT, view=replace(SILENT.view, run_state=finished().job))) == []
-
-
-@pytest.mark.parametrize(
-    ("look", "more"),
-    [
-        (sight(finished()), {}),
-        (sight(finishing()), {}),
-        (sight(world(), engine=ALL), {"serve": True}),
-        (sight(finished()), {"ended": NOON}),
-        (sight(world()), {"ended": NOON}),
-        (sight(noon(), engine=ALL), {}),
-    ],
-)
-def test_where_nothing_is_wrong_there_is_one_sentence(look: ObservedState, more: dict[str, Any]) -> None:
-    assert [one.wrong for one in why(look, **more)] == [False]
 
 
 def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:

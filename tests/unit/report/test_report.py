@@ -121,13 +121,10 @@ def test_each_state_has_its_words(fields: dict[str, Any], status: str) -> None:
 @pytest.mark.parametrize(
     ("look", "fields", "status"),
     [
-        (sight(world(), engine={"worker-0": False}), {}, "lost"),
-        (sight(world(), engine={}), {}, "lost"),
         (sight(world(), engine={}), {"state": "interrupted"}, "interrupted"),
         (sight(world()), {"seen": NOON - SILENT_SECONDS - 1}, "unreachable since 2026-11-21 11:59:44Z"),
         (sight(world()), {"seen": NOON - SILENT_SECONDS}, "running"),
         (sight(world(), silent_since=NOON - 60), {}, "unreachable since 2026-11-21 11:59:00Z"),
-        (sight(world(), NOON - 60, {"worker-0": True}), {}, "unreachable since 2026-11-21 11:59:00Z"),
         (sight(world(), silent_since=0.0), {}, "unreachable"),
     ],
 )
@@ -144,12 +141,6 @@ STATES = ["scheduled", "starting", "waiting", "running", "restarting", "interrup
 def test_silence_is_never_the_last_good_word(state: str, engine: dict[str, bool] | None) -> None:
     said = task_status(worker(state=state), sight(world(), NOON - 60, engine))
     assert said.startswith(state if state in FINAL else "unreachable since")
-
-
-def test_a_job_whose_controller_is_silent_is_unknown_until_its_verdict_stands() -> None:
-    open_job, decided = read(sight(world(), NOON - 60)), read(sight(finished(), NOON - 60))
-    assert (open_job.state, open_job.reason) == ("unknown", "the controller is unreachable since 2026-11-21 11:59:00Z")
-    assert (decided.state, decided.reason) == ("succeeded", "worker-0 succeeded")
 
 
 def test_a_row_has_all_columns_in_snake_case() -> None:

@@ -1,4 +1,4 @@
-"""What `tfdeploy explain` prints: the cases of the diagnosis tests."""
+"""What `tfdeploy explain` prints: the cases of the diagnosis tests. A mark stands before what is wrong."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -123,7 +123,7 @@ def _text(findings: list[Finding]) -> str:
         line
         for finding in findings
         for line in (
-            finding.text,
+            f"{'! ' * finding.wrong}{finding.text}",
             *(f"| {text}" for text in finding.lines),
             *([f"-> {finding.remedy}"] if finding.remedy else []),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cases import no_space
 from tfdeploy.agent.launch.archive import ABSOLUTE, FOLDER
 from tfdeploy.backends.connection import LocalFiles
 from tfdeploy.cli.copy import transfer
@@ -159,10 +160,7 @@ def test_what_was_interrupted_is_an_error_and_leaves_no_part_of_a_file(dest: Pat
 
 
 def test_a_full_disk_ends_the_copy(root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(transfer, "write_file", full)
+    monkeypatch.setattr(transfer, "write_file", no_space)
     with pytest.raises(BackendError, match="No space left on device"):
         copy(root, dest)
 
