@@ -28,10 +28,16 @@ def left(cluster: Standing) -> list[object]:
     return [*marked(places.home), *(path for path in (places.home, places.lock) if path.exists())]
 
 
-def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
+def test_nothing_is_left_of_a_cluster_that_runs(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is cleared from a shell with another temporary folder."""
     cluster.up(CHECKPOINTS, ps=1, workers=2)
     cluster.until_running("ps-0", "worker-0", "worker-1")
     assert [*cluster.places.home.glob("*.sock")] != []
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert cluster.look().state == "running"
     said = cluster.clear()
     assert left(cluster) == []
     kept = cluster.kept(said)
@@ -71,17 +77,5 @@ def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> 
 def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standing) -> None:
     cluster.up(DEAF, workers=1, stop_grace_period="1s")
     cluster.until_running("worker-0")
-    cluster.clear()
-    assert left(cluster) == []
-
-
-def test_a_cluster_is_found_from_a_shell_with_another_temporary_folder(
-    cluster: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    assert cluster.look().state == "running"
     cluster.clear()
     assert left(cluster) == []

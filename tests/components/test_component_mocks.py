@@ -29,9 +29,28 @@ tfdeploy:index:TensorFlowCluster$pulumi:index:Stash::mnist-id"""
 """Types and names are frozen: another one would replace what stands in every user's stack."""
 
 
+AFTER_THE_CLEANUP = {
+    "project-stack": [],
+    "mnist": [],
+    "mnist-id": [],
+    "mnist-cleanup": ["mnist-id"],
+    **{f"mnist-{name}": ["mnist-cleanup"] for name in ("ps-0", "worker-0", "worker-1")},
+    "mnist-run": ["mnist-cleanup", "mnist-ps-0", "mnist-worker-0", "mnist-worker-1"],
+}
+OUTPUTS = "artifacts cost endpoints logs machines metrics run state status tasks train_dir"
+PROVIDERS = {"mnist-cleanup": b"CleanupProvider", "mnist-worker-0": b"TaskProvider", "mnist-run": b"RunProvider"}
+
+
 @pytest.mark.parametrize("preview", [False, True])
 def test_a_cluster_is_made_of_a_cleanup_its_tasks_and_a_run(preview: bool) -> None:
-    assert run(lambda: declare(ps=1, workers=2), preview).urns() == TREE
+    """All is made after the cleanup, the run last; the state names the providers, and does not have their code."""
+    seen: dict[str, Any] = {}
+    made = run(lambda: declare(ps=1, workers=2, metrics={"a": "b"}).metrics.apply(seen.update), preview)
+    assert (made.urns(), made.after) == (TREE, AFTER_THE_CLEANUP)
+    assert (" ".join(made.outputs), seen) == (OUTPUTS, {"a": None})
+    for name, provider in PROVIDERS.items():
+        pickled = base64.b64decode(made.inputs[name]["__provider"])
+        assert (b"tfdeploy.resources" in pickled, provider in pickled, len(pickled) < 80) == (True, True, True)
 
 
 def test_arguments_may_be_given_one_by_one_in_args_or_in_the_configuration() -> None:
@@ -42,60 +61,13 @@ def test_arguments_may_be_given_one_by_one_in_args_or_in_the_configuration() -> 
     assert run(declare, ps="1", workers="2").urns() == TREE
 
 
-def test_everything_is_made_after_the_cleanup_and_the_run_last() -> None:
-    assert run(lambda: declare(ps=1, workers=1)).after == {
-        "project-stack": [],
-        "mnist": [],
-        "mnist-id": [],
-        "mnist-cleanup": ["mnist-id"],
-        "mnist-ps-0": ["mnist-cleanup"],
-        "mnist-worker-0": ["mnist-cleanup"],
-        "mnist-run": ["mnist-cleanup", "mnist-ps-0", "mnist-worker-0"],
-    }
-
-
-def test_the_outputs_are_registered() -> None:
-    outputs = [
-        "artifacts",
-        "cost",
-        "endpoints",
-        "logs",
-        "machines",
-        "metrics",
-        "run",
-        "state",
-        "status",
-        "tasks",
-        "train_dir",
-    ]
-    assert run(lambda: declare(workers=1)).outputs == outputs
-
-
-@pytest.mark.parametrize("preview", [False, True])
-def test_the_outputs_are_those_of_a_look(preview: bool) -> None:
-    seen: dict[str, Any] = {}
-    run(lambda: declare(workers=1, metrics={"a": "b"}).metrics.apply(seen.update), preview)
-    assert seen == {"a": None}
-
-
-def test_providers_are_named_in_the_state_not_written_out() -> None:
-    inputs = run(lambda: declare(workers=1)).inputs
-    named = {
-        "mnist-cleanup": b"CleanupProvider",
-        "mnist-worker-0": b"TaskProvider",
-        "mnist-run": b"RunProvider",
-    }
-    for name, provider in named.items():
-        pickled = base64.b64decode(inputs[name]["__provider"])
-        assert b"tfdeploy.resources" in pickled
-        assert provider in pickled
-        assert len(pickled) < 80
-
-
 def test_secrets_are_pulumi_secrets_wherever_they_go() -> None:
-    inputs = run(lambda: declare(workers=1, secrets={"TOKEN": CANARY})).inputs
-    assert CANARY in json.dumps(inputs["mnist-run"])
-    assert CANARY not in json.dumps(without_secrets(inputs))
+    """Those of the program, and those of the configuration."""
+    by_program = run(lambda: declare(workers=1, secrets={"TOKEN": CANARY})).inputs
+    by_configuration = run(lambda: declare(workers=1), secrets=json.dumps({"TOKEN": CANARY})).inputs
+    for inputs in (by_program, by_configuration):
+        assert CANARY in json.dumps(inputs["mnist-run"])
+        assert CANARY not in json.dumps(without_secrets(inputs))
 
 
 def test_an_update_removes_what_destroy_stored_longer_ago_than_retention_and_a_preview_does_not() -> None:
@@ -114,11 +86,6 @@ def test_an_update_removes_what_destroy_stored_longer_ago_than_retention_and_a_p
     assert (old.exists(), newest.exists()) == (False, True)
 
 
-def test_secrets_of_the_configuration_reach_the_run() -> None:
-    inputs = run(lambda: declare(workers=1), secrets=json.dumps({"TOKEN": CANARY})).inputs
-    assert CANARY in json.dumps(inputs["mnist-run"])
-
-
 def test_two_clusters_stand_side_by_side_but_not_under_one_name() -> None:
     said: list[str] = []
 
@@ -127,19 +94,10 @@ def test_two_clusters_stand_side_by_side_but_not_under_one_name() -> None:
         declare("two", workers=1)
         said.append(refused(lambda: declare("one", workers=1)))
 
-    names = [line.rpartition("::")[2] for line in run(program).urns().splitlines()]
-    assert sorted(names) == [
-        "one",
-        "one-cleanup",
-        "one-id",
-        "one-run",
-        "one-worker-0",
-        "two",
-        "two-cleanup",
-        "two-id",
-        "two-run",
-        "two-worker-0",
-    ]
+    names = {line.rpartition("::")[2] for line in run(program).urns().splitlines()}
+    assert names == {
+        f"{name}{rest}" for name in ("one", "two") for rest in ("", "-cleanup", "-id", "-run", "-worker-0")
+    }
     assert said == ["TensorFlowCluster: the name 'one' is used twice in this program. Choose another."]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.components.mocked import Recorder, declare, run, without_secrets
+from tests.components.mocked import declare, run, without_secrets
 from tfdeploy import TensorFlowCluster
 
 CANARY = "canary-19ab"
@@ -90,26 +90,20 @@ def test_what_depends_on_the_cluster_depends_on_its_run() -> None:
     assert "mnist-run" in run(program).after["after"]
 
 
-def test_a_secret_in_env_stays_secret() -> None:
-    def program() -> None:
-        declare(workers=1, env={"PLAIN": output("a"), "TOKEN": pulumi.Output.secret(CANARY)})
-
-    assert_secret(run(program), ["TOKEN"])
-
-
-def test_a_whole_env_that_is_secret_stays_secret() -> None:
-    recorder = run(lambda: declare(workers=1, env=pulumi.Output.secret({"TOKEN": CANARY})))
-    assert recorder.inputs["mnist-run"]["run"]["env"] == {}
-    assert_secret(recorder, ["TOKEN"])
-
-
-def test_secrets_may_be_an_output_as_a_whole() -> None:
-    assert_secret(run(lambda: declare(workers=1, secrets=pulumi.Output.secret({"TOKEN": CANARY}))), [])
-
-
-def assert_secret(recorder: Recorder, names: list[str]) -> None:
-    """The canary is in the run, as a secret."""
-    assert recorder.inputs["mnist-run"]["run"]["secret_env"] == names
+@pytest.mark.parametrize(
+    ("args", "env", "names"),
+    [
+        ({"env": lambda: {"PLAIN": output("a"), "TOKEN": pulumi.Output.secret(CANARY)}}, {"PLAIN": "a"}, ["TOKEN"]),
+        ({"env": lambda: pulumi.Output.secret({"TOKEN": CANARY})}, {}, ["TOKEN"]),
+        ({"secrets": lambda: pulumi.Output.secret({"TOKEN": CANARY})}, {}, []),
+    ],
+)
+def test_a_secret_in_env_and_an_output_that_is_secret_as_a_whole_stay_secret(
+    args: dict[str, Any], env: dict[str, str], names: list[str]
+) -> None:
+    recorder = run(lambda: declare(workers=1, **{key: make() for key, make in args.items()}))
+    spec = recorder.inputs["mnist-run"]["run"]
+    assert (spec["env"], spec["secret_env"]) == (env, names)
     assert CANARY in json.dumps(recorder.inputs["mnist-run"])
     assert CANARY not in json.dumps(without_secrets(recorder.inputs))
 

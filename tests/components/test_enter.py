@@ -56,12 +56,23 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     assert "`tfdeploy logs worker-0`" in beside
 
 
-def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_ports: tuple[int, int]) -> None:
+def test_any_port_of_a_task_is_forwarded_and_its_use_is_measured(
+    cluster: Standing, free_ports: tuple[int, int]
+) -> None:
     free_port, other = free_ports
     second = f"threading.Thread(target=serve, args=({free_port}, begin), daemon=True).start()"
-    cluster.up(f"import threading\n{SERVES.replace('=begin', '=lambda: ' + second)}", workers=1)
-    cluster.until_running("worker-0")
+    held = f"import threading\nheld = bytearray(b'x') * ({HELD_BYTES})\n"
+    cluster.declare(f"{held}{SERVES.replace('=begin', '=lambda: ' + second)}", workers=1)
     verbs = verbs_of(cluster)
+    code, _, beside = verbs.call("exec", "--machine", "localhost")
+    assert (code, "on this computer" in beside, "`tfdeploy exec HOSTNAME -- sh`" in beside) == (1, True, True)
+    cluster.stand()
+    cluster.until_running("worker-0")
+    code, said, beside = verbs.call("top", "--json")
+    assert code == 0, beside
+    (row,) = json.loads(said)
+    assert (row["hostname"], row["cpus"] >= 0) == ("worker-0", True)
+    assert HELD_BYTES < row["memory"] < 20 * HELD_BYTES
     code, said, beside = verbs.call("port-forward", "worker-0", str(free_port))
     assert (code, said) == (0, f"worker-0:{free_port}: 127.0.0.1:{free_port}\n".encode())
     assert beside == "worker-0 is on this computer: nothing is forwarded.\n"
@@ -79,21 +90,3 @@ def free_ports() -> Iterator[tuple[int, int]]:
     reserved = PortReservations()
     yield reserved.choose(), reserved.choose()
     reserved.hold(set())
-
-
-def test_the_use_of_each_task_is_measured(cluster: Standing) -> None:
-    cluster.up(f"held = bytearray(b'x') * ({HELD_BYTES})\n{WAITS}", ps=1, workers=1)
-    cluster.until_running("ps-0", "worker-0")
-    code, said, beside = verbs_of(cluster).call("top", "--json")
-    assert code == 0, beside
-    rows = json.loads(said)
-    assert [row["hostname"] for row in rows] == ["ps-0", "worker-0"]
-    assert all(HELD_BYTES < row["memory"] < 20 * HELD_BYTES and row["cpus"] >= 0 for row in rows)
-
-
-def test_there_is_no_other_machine(cluster: Standing) -> None:
-    cluster.declare(WAITS, workers=1)
-    code, _, beside = verbs_of(cluster).call("exec", "--machine", "localhost")
-    assert code == 1
-    assert "on this computer" in beside
-    assert "`tfdeploy exec HOSTNAME -- sh`" in beside

@@ -31,16 +31,6 @@ def exits(cluster: Standing, hostname: str) -> str:
     return "\n".join(line for line in log.splitlines() if f"exited: {hostname}" in line)
 
 
-def test_an_interrupted_task_is_no_success_whatever_it_says(cluster: Standing) -> None:
-    cluster.up(SAYS_IT_IS_DONE, workers=1)
-    cluster.until_running("worker-0")
-    cluster.signal("worker-0", signal.SIGTERM)
-    cluster.until_running("worker-0", times=2)
-    assert "exit status 143; not expected" in exits(cluster, "worker-0")
-    assert EXTERNAL_SIGNAL in [event.reason for event in cluster.events() if event.kind == TASK_INTERRUPTED]
-    cluster.until_output("worker-0", b"start 1\ntold to stop\nstart 2\n")
-
-
 SEES = """
 import sys
 from pathlib import Path
@@ -56,18 +46,24 @@ sys.exit(main())
 """In place of the agent: it finds what a machine says in a file of the test's."""
 
 
-def test_a_machine_that_goes_stops_its_tasks_and_says_why(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_task_is_no_success_whatever_it_says_and_a_machine_that_goes_says_why(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notice, seeing = cluster.folder / "notice", cluster.folder / "seeing.py"
     cluster.folder.mkdir(exist_ok=True)
     seeing.write_text(SEES.format(notice=str(notice)))
     monkeypatch.setattr("tfdeploy.backends.local.task_runner._PYTHON", (sys.executable, "-I", "-S", str(seeing)))
     cluster.up(SAYS_IT_IS_DONE, workers=1)
     cluster.until_running("worker-0")
+    cluster.signal("worker-0", signal.SIGTERM)
+    cluster.until_running("worker-0", times=2)
+    assert "exit status 143; not expected" in exits(cluster, "worker-0")
+    assert EXTERNAL_SIGNAL in [event.reason for event in cluster.events() if event.kind == TASK_INTERRUPTED]
     notice.write_text("spot instance is taken away\n")
     until(lambda: cluster.recorded("worker-0") == "interrupted", "the notice is heard")
     until(lambda: "spot instance is taken away" in [event.reason for event in cluster.events()], "the event")
-    assert cluster.output("worker-0") == b"start 1\ntold to stop\n"
-    until(lambda: exits(cluster, "worker-0").count("exit status 143") > 1, "another launcher came and went")
+    assert cluster.output("worker-0") == b"start 1\ntold to stop\nstart 2\ntold to stop\n"
+    until(lambda: exits(cluster, "worker-0").count("exit status 143") > 2, "another launcher came and went")
     assert cluster.recorded("worker-0") == "interrupted"
     notice.unlink()
-    cluster.until_running("worker-0", times=2)
+    cluster.until_running("worker-0", times=3)

@@ -57,7 +57,7 @@ def spawned(cluster: Standing, hostname: str) -> tuple[int, int]:
     return inside, outside
 
 
-def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standing) -> None:
+def test_a_killed_launcher_takes_its_child_along_and_comes_back_and_clear_finds_all(cluster: Standing) -> None:
     cluster.up(SPAWNS, workers=1)
     first, (inside, _) = cluster.until_started("worker-0"), spawned(cluster, "worker-0")
     cluster.until_running("worker-0")
@@ -66,6 +66,11 @@ def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standin
     cluster.until_running("worker-0", times=2)
     assert (LAUNCHER_LOST, "worker-0") in cluster.happened()
     assert cluster.job().tasks["worker-0"].failures == 0
+    until(lambda: spawned(cluster, "worker-0")[0] != inside, "it has spawned again")
+    _, outside = spawned(cluster, "worker-0")
+    assert alive(outside)
+    cluster.clear()
+    assert not alive(outside), "what hides in a session of its own"
 
 
 def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(
@@ -109,13 +114,6 @@ def test_a_training_in_the_background_is_a_success_with_a_warning_everywhere(clu
     assert happened[events.MODELS_NOT_STORED].artifacts == ["model.h5"]
 
 
-def test_clear_finds_what_hides_in_a_session_of_its_own(cluster: Standing) -> None:
-    cluster.up(SPAWNS, workers=1)
-    _, outside = spawned(cluster, "worker-0")
-    cluster.clear()
-    assert not alive(outside)
-
-
 def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("worker-0", "ps-0")
@@ -139,7 +137,9 @@ def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster
     assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [2, 2]
 
 
-def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -> None:
+def test_a_healed_task_begins_when_the_one_before_has_saved_and_what_it_prints_without_a_controller_is_retained(
+    cluster: Standing,
+) -> None:
     cluster.up(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
     cluster.until_running("worker-0")
     cluster.kill("supervisord")
@@ -150,17 +150,14 @@ def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -
     cluster.until_output("worker-0", b"start 1\nsaved\nstart 2\n")
     assert cluster.happened().count((LAUNCHER_REGISTERED, "worker-0")) == 2
 
-
-def test_what_a_task_prints_after_the_controller_has_ended_is_in_the_retained_record(cluster: Standing) -> None:
-    cluster.up(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
-    cluster.until_output("worker-0", b"start 1\n")
     launcher = cluster.pid("worker-0")
+    (cluster.folder / "save").unlink()
     cluster.kill("supervisord")
     cluster.open("save")
     until(lambda: not alive(launcher), "the launcher has ended")
     BACKEND.runner.delete_task(cluster.task_props("worker-0"))
     record = Record(cluster.kept(cluster.clear()) / "record")
-    assert record.log(record.runs()[0], "worker-0").printed(STDOUT) == b"start 1\nsaved\n"
+    assert record.log(record.runs()[0], "worker-0").printed(STDOUT) == b"start 1\nsaved\nstart 2\nsaved\n"
 
 
 def supervisords(cluster: Standing) -> list[int]:

@@ -26,23 +26,23 @@ wait_for("gate", hostname)
 HANDS = access("local")
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Standing, replace: bool) -> None:
+def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Standing) -> None:
     cluster.up(KEEPS, ps=1, workers=2)
     cluster.until_running("ps-0", "worker-0", "worker-1")
     before = cluster.job()
-    HANDS.restart(cluster.cluster, "worker-1", replace)
-    assert cluster.status("worker-1") == "running"
-    cluster.until_running("worker-1", times=2)
-    until(lambda: cluster.output("worker-1").count(b"\n") == 2, "both lives have told")
+    for life, replace in ((2, False), (3, True)):
+        HANDS.restart(cluster.cluster, "worker-1", replace)
+        assert cluster.status("worker-1") == "running"
+        cluster.until_running("worker-1", times=life)
+        assert (REPLACE_REQUESTED if replace else RESTART_REQUESTED, "worker-1") in cluster.happened()
+    until(lambda: cluster.output("worker-1").count(b"\n") == 3, "all lives have told")
     after = cluster.job()
     assert after.address_book == before.address_book, "with the same address book"
     assert {name: task.failures for name, task in after.tasks.items()} == {"ps-0": 0, "worker-0": 0, "worker-1": 0}
-    assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1")] == [1, 1, 2]
+    assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1")] == [1, 1, 3]
     lives = [line.split() for line in cluster.output("worker-1").decode().splitlines()]
-    assert [line[:2] for line in lives] == [["1", "1"], ["1", "2"]]
-    assert lives[0][2:] == lives[1][2:], "with the same flags"
-    assert (REPLACE_REQUESTED if replace else RESTART_REQUESTED, "worker-1") in cluster.happened()
+    assert [line[:2] for line in lives] == [["1", "1"], ["1", "2"], ["1", "3"]]
+    assert lives[0][2:] == lives[1][2:] == lives[2][2:], "with the same flags"
     cluster.open()
     assert cluster.until_state("succeeded").tasks[2]["status"] == "succeeded"
 

@@ -8,8 +8,9 @@ from tests.waiting import PATIENCE
 from tfdeploy.backends.local.backend import BACKEND
 
 
-def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2)
+def test_a_task_whose_launcher_has_gone_for_good_is_lost_and_a_stop_does_not_wait_for_it(cluster: Standing) -> None:
+    """Whoever waited for it would wait for as long as it may take to stop."""
+    cluster.up(WAITS, workers=2, stop_grace_period="5m")
     cluster.until_running("worker-0", "worker-1")
     with halted(cluster.pid("worker-1")):
         cluster.supervisor().remove("worker-1", 0)
@@ -19,11 +20,6 @@ def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> N
     cluster.stand()
     cluster.until_running("worker-1", times=2)
 
-
-def test_dismissing_waits_for_no_launcher_that_has_gone(cluster: Standing) -> None:
-    """Whoever waited for it would wait for as long as it may take to stop."""
-    cluster.up(WAITS, workers=2, stop_grace_period="5m")
-    cluster.until_running("worker-0", "worker-1")
     with halted(cluster.pid("worker-1")):
         cluster.supervisor().remove("worker-1", 0)
     began = time.monotonic()
