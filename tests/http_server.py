@@ -1,9 +1,23 @@
 """An HTTP server on loopback, for as long as a test needs it."""
 
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.waiting import PATIENCE
+
+
+def fetched(url: str) -> bytes:
+    """What is at an address on this machine; empty while nobody responds. No proxy is asked."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=PATIENCE) as response:
+            content: bytes = response.read()
+            return content
+    except OSError:
+        return b""
 
 
 @contextmanager

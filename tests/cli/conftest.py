@@ -42,7 +42,7 @@ class Training(Project):
         self.gate.unlink(missing_ok=True)
         self.write(ARGUMENTS, TRAIN)
         if self.runs:
-            self.call("config", "set", "tfdeploy:run_id", f"run {self.runs}", "--stack", self.stack)
+            self.set("tfdeploy:run_id", f"run {self.runs}")
             self.up("--refresh")
         else:
             self.init()

@@ -90,14 +90,10 @@ def test_words_stand_out_from_their_paper(read: Callable[..., Tab], dark: bool) 
     assert tab.ask(faint) == []
 
 
-def test_nothing_is_asked_of_any_network(read: Callable[..., Tab]) -> None:
+def test_what_a_task_prints_does_nothing_and_nothing_is_asked_of_any_network(read: Callable[..., Tab]) -> None:
     tab = read(content(45.0, HOSTILE))
     tab.ask("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert [url for url in tab.requested() if not url.startswith(("file:", "data:"))] == []
-
-
-def test_what_a_task_prints_does_nothing(read: Callable[..., Tab]) -> None:
-    tab = read(content(45.0, HOSTILE))
     assert tab.ask("document.title") == "mnist: running"
     assert tab.ask("document.querySelectorAll('script, main img').length") == 0
     assert tab.texts("#log-worker-1 .entry:last-child .text") == [HOSTILE.replace("\x1b[31m", "")]

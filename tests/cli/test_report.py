@@ -2,10 +2,10 @@
 
 import signal
 import subprocess
-import urllib.request
 
 from tests.cli.browser import Browser
 from tests.cli.calling import open_gate, tfdeploy
+from tests.http_server import fetched
 from tests.integration.conftest import Project
 from tests.waiting import PATIENCE, until
 
@@ -57,13 +57,9 @@ def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
         url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
 
-        def page() -> str:
-            with urllib.request.urlopen(url) as answer:
-                return str(answer.read().decode())
-
-        until(lambda: "step 1: loss" in page(), "the page has what worker-0 printed")
+        until(lambda: b"step 1: loss" in fetched(url), "the page has what worker-0 printed")
         open_gate(training)
-        until(lambda: "succeeded" in page(), "the page tells the end")
+        until(lambda: b"succeeded" in fetched(url), "the page tells the end")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
     finally:

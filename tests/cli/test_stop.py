@@ -30,7 +30,7 @@ def test_a_training_is_stopped_and_continued(project: Project) -> None:
     assert project.outputs()["state"] == "stopped", "another update does not start it again"
     assert tfdeploy(project, "explain").code == 0
 
-    project.call("config", "set", "tfdeploy:resume_from", run, "--stack", project.stack)
+    project.set("tfdeploy:resume_from", run)
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
     continued = tfdeploy(project, "status", "--json").data[0]

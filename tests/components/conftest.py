@@ -146,6 +146,16 @@ class Standing:
         self.declare(script, **args)
         self.stand()
 
+    def run(self, script: str = "", **args: Any) -> None:
+        """Declare and stand, and wait until all tasks run."""
+        self.up(script, **args)
+        self.until_running(*(task.hostname for task in self.plan.tasks))
+
+    def finish(self) -> Report:
+        """Open the gate for all programs, and wait for the success of the run."""
+        self.open()
+        return self.until_state("succeeded")
+
     def limit(self, *hostnames: str, script: str = WAITS, **args: Any) -> None:
         """Declare anew, and give these tasks their new limits in this order; then the run."""
         olds = {hostname: self.task_props(hostname) for hostname in hostnames}

@@ -6,13 +6,13 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+from tests.http_server import serving
 from tests.waiting import until
 from tfdeploy.agent.model.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.model.run_state import LauncherReport
@@ -104,9 +104,10 @@ class PlayedController:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    controller: PlayedController
 
     def _respond(self) -> None:
-        controller: PlayedController = self.server.controller  # type: ignore[attr-defined]
+        controller = self.controller
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if controller.is_silent:
             self.close_connection = True
@@ -183,15 +184,9 @@ def launching(folder: Path, script: str, code: bytes | None = b"", **settings: A
         train_dir=str(folder / "train"),
     )
     controller = PlayedController(spec, code)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.controller = controller  # type: ignore[attr-defined]
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    made = Launching(folder, controller, f"127.0.0.1:{server.server_port}", settings)
-    try:
-        yield made
-    finally:
-        made.close()
-        server.shutdown()
-        server.server_close()
+    with serving(type("Handler", (_Handler,), {"controller": controller})) as port:
+        made = Launching(folder, controller, f"127.0.0.1:{port}", settings)
+        try:
+            yield made
+        finally:
+            made.close()

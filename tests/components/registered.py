@@ -1,10 +1,21 @@
 """A cluster that stands without Pulumi, so that the command finds it."""
 
+from pathlib import Path
+
 from tests.components.conftest import Standing
 from tests.verbs import Verbs
 from tfdeploy import registry
 from tfdeploy.registry import Entry
 from tfdeploy.report.expected_state import expected_state
+
+
+def lock_of(standing: Standing, stacks: Path) -> Path:
+    """The file of an update that runs, where Pulumi has these stacks."""
+    project, stack = standing.cluster["project"], standing.cluster["stack"]
+    lock = stacks / ".pulumi/locks/organization" / project / stack / "of-another-update.json"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    return lock
 
 
 def verbs_of(standing: Standing) -> Verbs:

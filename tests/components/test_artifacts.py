@@ -108,8 +108,7 @@ def test_models_and_the_newest_checkpoint_are_in_the_record(cluster: Standing) -
     saves(cluster, f'{statements}; put("best.keras", b"keras")', ps=1)
     cluster.until_running("worker-0")
     assert not artifacts(cluster).exists()
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     rows = until_uploaded(cluster)
     assert files(cluster) == {
         "export/1/saved_model.pb": b"content",
@@ -194,8 +193,7 @@ def test_a_task_with_an_empty_train_dir_continues_at_the_checkpoint_that_was_upl
     cluster.until_running("worker-0", times=2)
     cluster.until_output("worker-0", b"begins at 0\nbegins at 20\n")
     until(lambda: stored_step(cluster) == "30", "it trains on", seen=cluster.happened)
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     until_uploaded(cluster)
     assert stored_step(cluster) == "40"
     stored = [event.artifacts for event in cluster.events() if event.kind == ARTIFACTS_STORED]

@@ -32,8 +32,7 @@ def test_nothing_is_left_of_a_cluster_that_runs(
     cluster: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It is cleared from a shell with another temporary folder."""
-    cluster.up(CHECKPOINTS, ps=1, workers=2)
-    cluster.until_running("ps-0", "worker-0", "worker-1")
+    cluster.run(CHECKPOINTS, ps=1, workers=2)
     assert [*cluster.places.home.glob("*.sock")] != []
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -49,8 +48,7 @@ def test_nothing_is_left_of_a_cluster_that_runs(
 @pytest.mark.parametrize("train_dir", ["", "models"])
 def test_each_update_lists_what_destroy_will_keep_and_where(train_dir: str, cluster: Standing) -> None:
     cluster.up(CHECKPOINTS, workers=1, **({"train_dir": train_dir} if train_dir else {}))
-    cluster.open()
-    run = cluster.until_state("succeeded").run
+    run = cluster.finish().run
     inventory = BACKEND.planner.inspect(cluster.cluster, cluster.spec, cluster.folder)
     record, checkpoints = BACKEND.planner.render(cluster.cluster, cluster.spec, cluster.plan, inventory).retained
     assert (record.kind, checkpoints.kind) == ("record", "checkpoints")
@@ -75,7 +73,6 @@ def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> 
 
 
 def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standing) -> None:
-    cluster.up(DEAF, workers=1, stop_grace_period="1s")
-    cluster.until_running("worker-0")
+    cluster.run(DEAF, workers=1, stop_grace_period="1s")
     cluster.clear()
     assert left(cluster) == []

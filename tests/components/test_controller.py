@@ -66,13 +66,11 @@ def until_more(cluster: Standing) -> None:
 
 
 def test_no_byte_is_lost_when_the_controller_is_killed_again_and_again(cluster: Standing) -> None:
-    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(PRINTS_UNTIL_TOLD, workers=1)
     for _ in range(2):
         cluster.kill("controller")
         until_more(cluster)
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert cluster.output("worker-0") == printed(cluster)
     assert cluster.look().logs["worker-0"] == printed(cluster).decode().splitlines()[-20:]
 
@@ -123,12 +121,10 @@ def test_a_controller_killed_before_all_have_come_goes_on_waiting(cluster: Stand
 def test_a_cluster_whose_token_was_lost_is_adopted_with_another(
     cluster: Standing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(WAITS, workers=1)
     monkeypatch.setattr("tests.components.conftest.TOKEN", "another token")
     cluster.stand()
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert len(cluster.started("worker-0")) == 1
 
 

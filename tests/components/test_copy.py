@@ -77,8 +77,7 @@ def size(path: Path) -> int:
 
 
 def test_files_of_a_task_are_copied_while_it_runs(cluster: Standing, tmp_path: Path) -> None:
-    cluster.up(f"import os\n{WRITES}", workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(f"import os\n{WRITES}", workers=1)
     until((cluster.folder / "starts-worker-0").exists, "the files are written")
     verbs = verbs_of(cluster)
     folder = Path(os.path.realpath(verbs.folder))
@@ -86,8 +85,7 @@ def test_files_of_a_task_are_copied_while_it_runs(cluster: Standing, tmp_path: P
     working_directory_is_copied(cluster, verbs, folder)
     interrupted_copy_leaves_nothing(verbs, folder)
 
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     run_id = cluster.job().spec.id
     code, said, beside = verbs.call("cp", "worker-0:train_dir/model", ".")
     assert (code, said) == (1, b"")
@@ -100,8 +98,7 @@ def test_files_of_a_task_are_copied_while_it_runs(cluster: Standing, tmp_path: P
 
 
 def test_a_train_dir_at_a_url_is_not_in_the_task(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, train_dir="s3://bucket/folder")
-    cluster.until_running("worker-0")
+    cluster.run(WAITS, workers=1, train_dir="s3://bucket/folder")
     code, _, beside = verbs_of(cluster).call("cp", "worker-0:train_dir/model", ".")
     assert code == 1
     assert "the train_dir of this run is s3://bucket/folder/" in beside

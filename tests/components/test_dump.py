@@ -32,8 +32,7 @@ load()
 
 
 def test_a_task_that_hangs_and_one_that_is_stopped_are_seen_and_continue(cluster: Standing) -> None:
-    cluster.up(PLANTED, workers=3)
-    cluster.until_running("worker-0", "worker-1", "worker-2")
+    cluster.run(PLANTED, workers=3)
     verbs, stopped = verbs_of(cluster), cluster.started("worker-2")[0]
     reading = "worker-1:\n  MainThread\n    program.py:9 in load\n    program.py:19 in <module>"
 

@@ -47,8 +47,7 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     assert terminal.end() == 5
     assert "got keys" in terminal.said
 
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     code, said, beside = verbs.call("exec", "worker-0", "--", "true")
     assert (code, said) == (1, b"")
     assert "worker-0 has " in beside

@@ -17,8 +17,7 @@ try:
     cluster.until_started("worker-5")
     limits = pathlib.Path(f"/proc/{cluster.pid('supervisord')}/limits").read_text()
     print(*limits.partition("Max open files")[2].split()[:2])
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
 finally:
     cluster.clear()
 """

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.conftest import WAITS, Standing
-from tests.components.processes import halted
+from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.agent.model.events import LAUNCHER_LOST
 from tfdeploy.backends.local.backend import BACKEND
 
 TRAINS = """
@@ -25,18 +23,6 @@ print("result:", os.environ.get("RESULT", sys.argv[1]))
 """Leaves a file in its train_dir, and tells what it found there and what it was asked for."""
 
 RESULT = {"result": r"result: (\S+)"}
-
-
-def test_a_success_that_was_not_reported_before_a_reboot_is_not_trained_again(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    with halted(cluster.pid("controller")):
-        cluster.open()
-        until((cluster.places.task("worker-0") / "exit.json").exists, "the end is stored")
-        cluster.kill("worker-0")
-    cluster.until_state("succeeded")
-    assert len(cluster.started("worker-0")) == 1
-    assert (LAUNCHER_LOST, "worker-0") not in cluster.happened()
 
 
 def test_going_back_shows_the_earlier_run_and_trains_nothing(cluster: Standing) -> None:

@@ -115,8 +115,7 @@ def test_a_training_in_the_background_is_a_success_with_a_warning_everywhere(clu
 
 
 def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster: Standing) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("worker-0", "ps-0")
+    cluster.run(WAITS, ps=1, workers=1)
     run = cluster.look().run
     cluster.kill("supervisord")
     cluster.until_status("worker-0", "unreachable since 20")
@@ -132,16 +131,14 @@ def test_a_killed_supervisord_is_reported_and_healed_and_the_run_goes_on(cluster
         assert BACKEND.runner.task_exists(cluster.task_props(hostname))
     assert BACKEND.runner.run_is_current(cluster.run_props())
     assert cluster.look().run == run
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [2, 2]
 
 
 def test_a_healed_task_begins_when_the_one_before_has_saved_and_what_it_prints_without_a_controller_is_retained(
     cluster: Standing,
 ) -> None:
-    cluster.up(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
-    cluster.until_running("worker-0")
+    cluster.run(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
     cluster.kill("supervisord")
     until((cluster.folder / "saving").exists, "worker-0 saves")
     cluster.stand()
@@ -167,8 +164,7 @@ def supervisords(cluster: Standing) -> list[int]:
 
 @pytest.mark.parametrize("gone", ["socket", "home"])
 def test_a_supervisord_whose_socket_is_gone_lives_and_gets_no_second_one(cluster: Standing, gone: str) -> None:
-    cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_running("ps-0", "worker-0")
+    cluster.run(WAITS, ps=1, workers=1)
     pid, moved = cluster.pid("supervisord"), cluster.folder / "moved"
     if gone == "socket":
         cluster.places.supervisor_socket.unlink()

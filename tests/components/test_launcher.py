@@ -72,9 +72,12 @@ def test_an_end_that_was_not_reported_is_reported_by_the_next_launcher(tmp_path:
 
 
 def test_a_launcher_outlives_another_program_at_its_controllers_address(tmp_path: Path) -> None:
+    """And when it wakes up, it does not interrupt its program."""
     with launching(tmp_path, waits(tmp_path)) as task:
         launcher = task.start()
         task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        assert os.sched_getscheduler(launcher.pid) == os.SCHED_BATCH
+        assert os.sched_getscheduler(until_started(tmp_path, 1)) == os.SCHED_OTHER
         task.controller.is_another_program = True
         before = task.controller.calls
         until(lambda: task.controller.calls > before + 3, "three further calls")
@@ -189,14 +192,6 @@ def test_an_end_by_itself_is_reported_again_after_an_interruption(tmp_path: Path
         assert task.start().wait() == 0
         assert task.controller.reports[0].exit is not None
         assert task.controller.logs["stdout"] == b"done\n"
-
-
-def test_a_launcher_wakes_up_without_interrupting_its_program(tmp_path: Path) -> None:
-    with launching(tmp_path, waits(tmp_path)) as task:
-        launcher = task.start()
-        program = until_started(tmp_path, 1)
-        assert os.sched_getscheduler(launcher.pid) == os.SCHED_BATCH
-        assert os.sched_getscheduler(program) == os.SCHED_OTHER
 
 
 def test_the_reports_of_the_simulation_have_what_those_of_a_launcher_have(tmp_path: Path) -> None:

@@ -56,14 +56,12 @@ def test_the_gpus_that_the_shell_allows_are_those_of_the_machine(
 def test_two_clusters_with_open_runs_share_no_gpu(clusters: Callable[[str], Standing]) -> None:
     first, second = clusters("first"), clusters("second")
     jobs = {"worker": {"gpus": 1}}
-    first.up(WAITS, workers=1, jobs=jobs)
-    first.until_running("worker-0")
+    first.run(WAITS, workers=1, jobs=jobs)
     second.declare(SHOWS_GPUS, workers=1, jobs=jobs)
     assert [task.gpus for task in second.plan.tasks] == [("3",)]
     with pytest.raises(PlacementError, match=r"0 of 1 gpus \(first-\w+ has GPU 0\)"):
         second.declare(SHOWS_GPUS, workers=2, jobs=jobs)
-    first.open()
-    first.until_state("succeeded")
+    first.finish()
     second.declare(SHOWS_GPUS, workers=2, jobs=jobs)
     assert [task.gpus for task in second.plan.tasks] == [("0",), ("3",)]
 

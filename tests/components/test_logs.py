@@ -28,6 +28,5 @@ def test_metrics_are_never_those_of_an_earlier_run(cluster: Standing) -> None:
     cluster.up("from steps import *\nbegin()\nwait_for('gate')\nprint('accuracy: none')", workers=1, metrics=metrics)
     cluster.until_started("worker-0")
     assert cluster.look().metrics == {"accuracy": None, "steps": None}
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert cluster.look().metrics == {"accuracy": "none", "steps": None}

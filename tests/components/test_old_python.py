@@ -11,8 +11,7 @@ pytestmark = pytest.mark.skipif(not OLD, reason=MISSING)
 
 def test_a_whole_job_runs_under_it(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfdeploy.backends.local.task_runner._PYTHON", (OLD, "-I", "-S"))
-    cluster.up(WAITS, command=[OLD, "program.py"], ps=1, workers=1, jobs={"worker": {"memory": "1GiB"}})
-    cluster.until_running("ps-0", "worker-0")
+    cluster.run(WAITS, command=[OLD, "program.py"], ps=1, workers=1, jobs={"worker": {"memory": "1GiB"}})
     cluster.kill("controller")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")

@@ -49,10 +49,8 @@ def told(cluster: Standing, hostname: str) -> dict[str, object]:
 
 
 def test_a_program_that_calls_the_chief_master_finds_it(cluster: Standing) -> None:
-    cluster.up(MASTER, chief=True, tf_config_master=True, ps=1, workers=1, evaluator=True)
-    cluster.until_running("chief-0", "ps-0", "worker-0", "evaluator-0")
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.run(MASTER, chief=True, tf_config_master=True, ps=1, workers=1, evaluator=True)
+    cluster.finish()
     book = cluster.job().address_book
     addresses = {"master": [book["chief-0"]], "ps": [book["ps-0"]], "worker": [book["worker-0"]]}
     for hostname, kind in (("chief-0", "master"), ("ps-0", "ps"), ("worker-0", "worker"), ("evaluator-0", "evaluator")):

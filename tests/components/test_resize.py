@@ -23,8 +23,7 @@ wait_for("gate")
 def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(
     cluster: Standing, changed: dict[str, Any]
 ) -> None:
-    cluster.up(WAITS, ps=1, workers=3)
-    cluster.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    cluster.run(WAITS, ps=1, workers=3)
     before = cluster.look().endpoints
     cluster.limit("worker-2", "worker-0", "worker-1", ps=1, workers=3, jobs={"worker": changed})
     cluster.until_running("worker-0", "worker-1", "worker-2", times=2)
@@ -39,8 +38,7 @@ def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(
 
 
 def test_a_changed_limit_holds_from_the_restart_on(cluster: Standing) -> None:
-    cluster.up(EATS_WHEN_TOLD, workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(EATS_WHEN_TOLD, workers=1)
     cluster.limit("worker-0", workers=1, jobs={"worker": {"memory": "150MiB"}}, script=EATS_WHEN_TOLD)
     cluster.until_running("worker-0", times=2)
     cluster.open("eat")
@@ -48,12 +46,10 @@ def test_a_changed_limit_holds_from_the_restart_on(cluster: Standing) -> None:
 
 
 def test_a_changed_grace_restarts_nobody(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, stop_grace_period="5s")
-    cluster.until_running("worker-0")
+    cluster.run(WAITS, workers=1, stop_grace_period="5s")
     launcher = cluster.pid("worker-0")
     cluster.limit("worker-0", workers=1, stop_grace_period="50s")
     assert cluster.pid("worker-0") == launcher
     assert cluster.job().spec.grace == 50
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert len(cluster.started("worker-0")) == 1

@@ -27,8 +27,7 @@ HANDS = access("local")
 
 
 def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Standing) -> None:
-    cluster.up(KEEPS, ps=1, workers=2)
-    cluster.until_running("ps-0", "worker-0", "worker-1")
+    cluster.run(KEEPS, ps=1, workers=2)
     before = cluster.job()
     for life, replace in ((2, False), (3, True)):
         HANDS.restart(cluster.cluster, "worker-1", replace)
@@ -43,13 +42,11 @@ def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Stand
     lives = [line.split() for line in cluster.output("worker-1").decode().splitlines()]
     assert [line[:2] for line in lives] == [["1", "1"], ["1", "2"], ["1", "3"]]
     assert lives[0][2:] == lives[1][2:] == lives[2][2:], "with the same flags"
-    cluster.open()
-    assert cluster.until_state("succeeded").tasks[2]["status"] == "succeeded"
+    assert cluster.finish().tasks[2]["status"] == "succeeded"
 
 
 def test_finished_is_finished(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="all-workers")
-    cluster.until_running("worker-0", "worker-1")
+    cluster.run(WAITS, workers=2, success="all-workers")
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded")
     for replace in (False, True):
@@ -60,14 +57,12 @@ def test_finished_is_finished(cluster: Standing) -> None:
     with pytest.raises(NotFound, match=r"test has no task 'worker-7'; it has worker-0, worker-1"):
         HANDS.restart(cluster.cluster, "worker-7")
     HANDS.restart(cluster.cluster, "worker-1")
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert [len(cluster.started(name)) for name in ("worker-0", "worker-1")] == [1, 2]
 
 
 def test_the_command_says_what_it_does_and_asks(cluster: Standing) -> None:
-    cluster.up(KEEPS, workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(KEEPS, workers=1)
     verbs = verbs_of(cluster)
     code, said, beside = verbs.call("restart", "worker-0")
     assert (code, said) == (2, b"")

@@ -43,8 +43,7 @@ def holding(folder: Path, text: str) -> list[str]:
 def test_secrets_are_files_and_those_in_capitals_variables_too(cluster: Standing) -> None:
     cluster.declare(READS_SECRETS, workers=1, secrets=dict.fromkeys(SECRETS, ""))
     cluster.stand(secrets=SECRETS)
-    cluster.open()
-    cluster.until_state("succeeded")
+    cluster.finish()
     assert cluster.output("worker-0").decode().splitlines() == [
         f"API_KEY {len(SECRETS['API_KEY'])} 0o600 True",
         f"service.json {len(SECRETS['service.json'])} 0o600 False",
@@ -89,8 +88,7 @@ def environment(process: psutil.Process) -> dict[str, str]:
 def test_the_token_is_in_no_argument_and_no_environment_and_nobody_else_can_look_into_the_folders(
     cluster: Standing,
 ) -> None:
-    cluster.up(READS_SECRETS, workers=1)
-    cluster.until_running("worker-0")
+    cluster.run(READS_SECRETS, workers=1)
     assert holding(cluster.places.home, "a-token-of-the-tests") == ["token"]
     for process in marked(cluster.places.home):
         assert "a-token-of-the-tests" not in str(process.cmdline()) + str(process.environ())

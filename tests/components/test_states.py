@@ -10,8 +10,7 @@ from tfdeploy.backends.local.backend import BACKEND
 
 def test_a_task_whose_launcher_has_gone_for_good_is_lost_and_a_stop_does_not_wait_for_it(cluster: Standing) -> None:
     """Whoever waited for it would wait for as long as it may take to stop."""
-    cluster.up(WAITS, workers=2, stop_grace_period="5m")
-    cluster.until_running("worker-0", "worker-1")
+    cluster.run(WAITS, workers=2, stop_grace_period="5m")
     with halted(cluster.pid("worker-1")):
         cluster.supervisor().remove("worker-1", 0)
     assert cluster.status("worker-1") == "lost"
@@ -26,3 +25,13 @@ def test_a_task_whose_launcher_has_gone_for_good_is_lost_and_a_stop_does_not_wai
     BACKEND.runner.stop_run(cluster.run_props())
     assert time.monotonic() - began < PATIENCE < cluster.spec.stop_grace_period
     assert cluster.look().state == "stopped"
+
+
+def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:
+    cluster.declare(WAITS, ps=2, workers=1)
+    cluster.stand(without=("ps-1",))
+    cluster.until_status("worker-0", "waiting for ps-1")
+    cluster.until_status("ps-0", "waiting for ps-1")
+    assert cluster.status("ps-1") == "scheduled"
+    assert cluster.look().state == "starting"
+    assert not cluster.started("worker-0")

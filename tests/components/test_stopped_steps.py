@@ -67,8 +67,7 @@ def impatient_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.mark.usefixtures("impatient_agent")
 def test_the_run_is_said_to_make_no_steps_until_it_continues(cluster: Standing) -> None:
-    cluster.up(PAIR, workers=2, stop_grace_period="1s")
-    cluster.until_running("worker-0", "worker-1")
+    cluster.run(PAIR, workers=2, stop_grace_period="1s")
     verbs, sender = verbs_of(cluster), cluster.started("worker-1")[0]
 
     def seen() -> list[str]:

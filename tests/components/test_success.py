@@ -25,8 +25,7 @@ if hostname == "evaluator-0":
 
 
 def test_the_last_checkpoint_is_evaluated_after_the_success_and_counts(cluster: Standing) -> None:
-    cluster.up(EVALUATES, chief=1, evaluator=1, stop_grace_period="1s", metrics={"accuracy": r"accuracy: (\S+)"})
-    cluster.until_running("evaluator-0")
+    cluster.run(EVALUATES, chief=1, evaluator=1, stop_grace_period="1s", metrics={"accuracy": r"accuracy: (\S+)"})
     cluster.open("chief-0")
     until(lambda: cluster.look().decided, "the run has succeeded")
     result = cluster.job().result

@@ -9,22 +9,13 @@ import pytest
 from tests.docker.project import DockerProject
 from tests.ec2.project import Ec2Project
 from tests.engine.images import PYTHON
-from tests.integration.conftest import Project
+from tests.integration.conftest import WAITS, Project
 from tests.kubernetes.project import KubernetesProject
 from tests.kubernetes.rights import least_rights
 from tests.toy_backend.project import ToyProject
 
 NEIGHBOURS = ("local", "docker", "kubernetes")
 """The backends on which another login has a cluster with the same project, stack and name, at the same place."""
-
-WAITS = """\
-import os, pathlib, time
-folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
-counter = folder / hostname
-counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-while not (folder / ".gate").exists():
-    time.sleep(0.5)
-"""
 
 
 @contextmanager

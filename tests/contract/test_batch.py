@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.conftest import WAITS
+from tests.integration.conftest import WAITS
 from tests.toy_backend.processes import JOB_SECONDS
 from tests.toy_backend.project import ToyProject
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.conftest import WAITS
 from tests.ec2.project import Ec2Project
-from tests.integration.conftest import Project
+from tests.integration.conftest import WAITS, Project
 from tests.toy_backend.project import ToyProject
 from tests.verbs import Verbs
 from tests.waiting import until

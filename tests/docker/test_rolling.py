@@ -1,6 +1,5 @@
 """A change of a running job goes through its tasks one at a time, and stops at one that does not come up."""
 
-import os
 from pathlib import Path
 
 from tests.docker.project import GATED, DockerProject
@@ -52,14 +51,6 @@ def images(project: DockerProject) -> list[str]:
     return project.docker("service", "inspect", "--format", form, *map(project.service, WORKERS)).split()
 
 
-def impatient(project: DockerProject) -> dict[str, str]:
-    """The environment for it."""
-    site = project.folder / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(IMPATIENT)
-    return {"PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])}
-
-
 def broken_image(project: DockerProject, folder: Path) -> str:
     """An image in which nothing can be started."""
     tar, name = folder / "nothing.tar", f"{project.name}:broken"
@@ -104,7 +95,7 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
     image = broken_image(project, tmp_path)
     try:
         write(RESIZED, f'{volumes}, "image": {image!r}')
-        done = project.up(fails=True, env=impatient(project))
+        done = project.up(fails=True, env=project.customize_python(IMPATIENT))
         assert "worker-0 did not start again with its new settings: " in done.output
         assert 'exec: "python3": executable file not found' in done.output
         for name in WORKERS[1:]:

@@ -57,16 +57,11 @@ class TravellingProject(Moving, Ec2Project):
         }
         Project.write(self, ", ".join([*(f"{name}={value!r}" for name, value in groups.items()), arguments]), *rest)
 
-    def tfdeploy(self, *arguments: str) -> bytes:
-        """What a command prints."""
-        code, printed, err = Verbs(self.program, self.env).call(*arguments)
-        assert code == 0, err
-        return printed
-
     def copies_a_file(self) -> None:
         """`tfdeploy cp` brings a file of the worker's machine as it is there."""
-        digest = self.tfdeploy("exec", "--cluster", "test", "worker-0", "--", "python", "-c", WRITES).decode().strip()
-        copied = self.tfdeploy("cp", "--cluster", "test", "worker-0:/tmp/copied", "-")
+        digest = self.tfdeploy("exec", "--cluster", "test", "worker-0", "--", "python", "-c", WRITES).strip()
+        code, copied, err = Verbs(self.program, self.env).call("cp", "--cluster", "test", "worker-0:/tmp/copied", "-")
+        assert code == 0, err
         assert hashlib.sha256(copied).hexdigest() == digest
 
     def starts(self, backend: str) -> int:

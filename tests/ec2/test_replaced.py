@@ -12,7 +12,6 @@ import pytest
 from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
 from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous, continued_at
-from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import BUDGET, MOVED, STOPPED
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
@@ -99,12 +98,6 @@ class ReplacedProject(Moving, Ec2Project):
         """What all machines have cost."""
         return float((self.look().cost or {})["spent"] or 0.0)
 
-    def command(self, *arguments: str) -> str:
-        """What a command prints."""
-        code, out, err = Verbs(self.program, self.env).call(*arguments)
-        assert code == 0, err
-        return out.decode()
-
 
 PROJECT = ReplacedProject
 
@@ -125,7 +118,7 @@ def test_another_type_keeps_the_run_and_its_record(project: ReplacedProject) -> 
     assert project.starts() == 2
     assert (project.record_at("ec2").record_id(), project.run_at("ec2").spec.id) == (record, run)
     assert [row["run"] for row in project.listed("runs")] == [run]
-    assert "record restored" in project.command("events", "--cluster", "test")
+    assert "record restored" in project.tfdeploy("events", "--cluster", "test")
     assert project.up().steps().keys() == {"unchanged"}
 
 
@@ -169,7 +162,7 @@ def test_a_lost_machine_costs_what_was_trained_since_the_last_uploaded_checkpoin
 
 
 def test_a_run_that_was_stopped_continues_on_shared_storage(project: ReplacedProject) -> None:
-    project.command("stop", "--yes", "--cluster", "test")
+    project.tfdeploy("stop", "--yes", "--cluster", "test")
     until(lambda: project.result() == "stopped", "it is stopped")
     project.ask("m7i.large", project.efs)
     project.up()
@@ -186,7 +179,7 @@ def test_a_run_that_was_stopped_continues_on_shared_storage(project: ReplacedPro
 
 
 def test_a_finished_run_stays_finished_with_its_record(project: ReplacedProject) -> None:
-    project.command("exec", "--cluster", "test", "worker-0", "--", "sh", "-c", "touch $TFDEPLOY_TRAIN_DIR/end")
+    project.tfdeploy("exec", "--cluster", "test", "worker-0", "--", "sh", "-c", "touch $TFDEPLOY_TRAIN_DIR/end")
     until(lambda: project.result() == "succeeded", "it is finished")
     lines = project.lines_at("ec2")
     project.ask("m7i.large", project.efs)

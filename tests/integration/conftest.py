@@ -57,6 +57,15 @@ for index in range(len(list(filter(None, os.environ["TFDEPLOY_PS_HOSTS"].split("
 """
 """Counts its starts; the workers end when each ps has counted too."""
 
+WAITS = """\
+import os, pathlib, time
+folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
+counter = folder / hostname
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+while not (folder / ".gate").exists():
+    time.sleep(0.5)
+"""
+"""Counts its starts, and ends when the file `.gate` exists."""
 
 SECRET = "4dabf18193072939515e22adb298388d"
 """The key that marks what is encrypted in Pulumi's state."""
@@ -226,6 +235,24 @@ class Project:
             return False
         return True
 
+    def set(self, name: str, value: str, *options: str) -> None:
+        """`pulumi config set NAME VALUE`."""
+        done = self.call("config", "set", name, value, *options, "--stack", self.stack)
+        assert done.exit_code == 0, done.output
+
+    def customize_python(self, program: str) -> dict[str, str]:
+        """The variables with which each process of Python runs this at its start, as a `sitecustomize`."""
+        site = self.folder / "site"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text(program)
+        return {"PYTHONPATH": os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))}
+
+    def tfdeploy(self, *arguments: str) -> str:
+        """What the command prints, which must succeed."""
+        code, out, err = Verbs(self.program, self.env).call(*arguments)
+        assert code == 0, err
+        return out.decode()
+
     def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:
         """Call the CLI and wait for its end."""
         process = self.start(*arguments, env=env)
@@ -291,9 +318,7 @@ class Project:
 
     def shown(self, cluster: str = "test") -> dict[str, Any]:
         """What `tfdeploy status --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
-        code, out, err = Verbs(self.program, self.env).call("show", "--json", "--cluster", cluster)
-        assert code == 0, err
-        (document,) = json.loads(out)
+        (document,) = json.loads(self.tfdeploy("show", "--json", "--cluster", cluster))
         found: dict[str, Any] = document
         return found
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from tests.integration.conftest import PROGRAM, Call, Project
 from tests.toy_backend.project import toys
-from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record
@@ -57,8 +56,7 @@ class Moving(Project):
 
     def configure(self, backend: str) -> None:
         """Set the backend, and nothing else."""
-        done = self.call("config", "set", "tfdeploy:backend", backend, "--stack", self.stack)
-        assert done.exit_code == 0, done.output
+        self.set("tfdeploy:backend", backend)
 
     def move_to(self, backend: str, fails: bool = False) -> Call:
         """`pulumi up` on this backend."""
@@ -107,9 +105,7 @@ class Moving(Project):
 
     def listed(self, command: str) -> list[dict[str, Any]]:
         """What a command lists of the cluster as JSON."""
-        code, out, err = Verbs(self.program, self.env).call(command, "--json", "--cluster", "test")
-        assert code == 0, err
-        rows: list[dict[str, Any]] = json.loads(out)
+        rows: list[dict[str, Any]] = json.loads(self.tfdeploy(command, "--json", "--cluster", "test"))
         return rows
 
     def prefixes(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Changes of a cluster that runs: counts, waiting, two at once."""
+"""Updates that wait, and files that change meanwhile."""
 
 import os
 import signal
@@ -61,37 +61,6 @@ def test_ctrl_z_blocks_no_reader_and_ctrl_c_while_waiting_detaches_as_one_senten
     project.up(env={"TFDEPLOY_WAIT": "0"})
     assert project.statuses() == {"ps-0": "running", "worker-0": "running"}
     project.destroy()
-
-
-TWO = (
-    PROGRAM.partition("cluster = ")[0]
-    + """
-for name in ("one", "two"):
-    cluster = TensorFlowCluster(
-        name, command=["python", "train.py"], code="code", workers=1,
-        env={"MEET": __import__("os").environ["COUNTER"], "OTHER": "two" if name == "one" else "one"},
-    )
-    pulumi.export(name, cluster.state)
-"""
-)
-
-MEETING = """\
-import os, pathlib, time
-folder = pathlib.Path(os.environ["MEET"])
-mine = {"one": "two", "two": "one"}[os.environ["OTHER"]]
-(folder / f"met-{mine}").touch()
-while not (folder / f"met-{os.environ['OTHER']}").exists():
-    time.sleep(0.1)
-"""
-
-
-def test_two_clusters_in_one_program_wait_side_by_side(project: Project) -> None:
-    project.write("", MEETING, TWO)
-    project.up("--parallel", "1")
-    assert (project.outputs()["one"], project.outputs()["two"]) == ("succeeded", "succeeded")
-    done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
-    assert done.exit_code == 0, done.output
-    project.assert_nothing_left()
 
 
 def test_output_in_the_code_folder_starts_no_other_run_and_a_change_during_the_update_is_not_shipped(

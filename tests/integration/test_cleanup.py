@@ -40,13 +40,10 @@ CREATES = {
 @pytest.mark.parametrize("kind", CREATES)
 def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destroy(project: Project, kind: str) -> None:
     project.write(JOB, SLEEPER)
-    site = project.folder / "site"
-    site.mkdir()
     hang = HANG.format(folder=str(project.folder), target=CREATES[kind])
     # Only the process that runs the providers is made to hang: `python -m pulumi.dynamic`.
     guard = "import sys\nif 'pulumi.dynamic' in ' '.join(sys.orig_argv):\n"
-    (site / "sitecustomize.py").write_text(guard + "".join(f"    {line}\n" for line in hang.splitlines()))
-    env = {"PYTHONPATH": str(site)}
+    env = project.customize_python(guard + "".join(f"    {line}\n" for line in hang.splitlines()))
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack, env=env)
     until((project.folder / "reached").exists, "the create was reached")
     project.kill(process)
@@ -73,23 +70,10 @@ def test_pulumi_dies_while_it_waits_and_the_next_update_continues(project: Proje
     project.destroy()
 
 
-def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None:
+def test_refresh_sees_what_died_and_up_heals_it_and_destroy_can_be_typed_in_a_shell_inside_a_task(
+    project: Project,
+) -> None:
     """Even in a shell that has the cluster's mark, as every process of the cluster does."""
-    project.write(JOB, SLEEPER)
-    project.up()
-    project.until_running("worker-0")
-    login = {key: value for key, value in project.env.items() if key.startswith(("PULUMI_", "VAULT_"))}
-    env = {**login, MARK: str(project.places().home)}
-    shell = ["env", *(f"{key}={value}" for key, value in env.items()), "sh"]
-    terminal = Verbs(project.program, project.env).terminal("exec", "worker-0", "--", *shell)
-    terminal.type(f"cd {project.program}; pulumi destroy --yes --skip-preview --stack {project.stack}; echo ended $?\n")
-    terminal.until_said("ended 0")
-    terminal.type("exit 5\n")
-    assert terminal.end() == 5, "the shell itself was killed"
-    project.assert_nothing_left()
-
-
-def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
     project.write(JOB, SLEEPER)
     project.up()
     project.until_running("ps-0", "worker-0")
@@ -103,7 +87,16 @@ def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
     assert all(row["status"].startswith("unreachable since") for row in outputs["tasks"])
     project.up("--refresh")
     project.until_running("ps-0", "worker-0")
-    project.destroy()
+
+    login = {key: value for key, value in project.env.items() if key.startswith(("PULUMI_", "VAULT_"))}
+    env = {**login, MARK: str(project.places().home)}
+    shell = ["env", *(f"{key}={value}" for key, value in env.items()), "sh"]
+    terminal = Verbs(project.program, project.env).terminal("exec", "worker-0", "--", *shell)
+    terminal.type(f"cd {project.program}; pulumi destroy --yes --skip-preview --stack {project.stack}; echo ended $?\n")
+    terminal.until_said("ended 0")
+    terminal.type("exit 5\n")
+    assert terminal.end() == 5, "the shell itself was killed"
+    project.assert_nothing_left()
 
 
 CANARY = "canary-5f3a9c"
@@ -114,8 +107,7 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
     script = f"import os, time\nprint([len(os.environ[name]) for name in {names}], flush=True)\ntime.sleep(600)"
     secret = f"secrets={{'API_TOKEN': pulumi.Output.secret({CANARY!r})}}, env={{'from_output': pulumi.Output.secret({CANARY!r})}}"
     project.write(f"{JOB}, {secret}", script)
-    config = ("config", "set", "--stack", project.stack)
-    project.call(*config, "--secret", "--path", "tfdeploy:env.FROM_CONFIG", CANARY)
+    project.set("tfdeploy:env.FROM_CONFIG", CANARY, "--secret", "--path")
     shown = project.up().output
     project.until_running("worker-0")
     until(lambda: project.log("worker-0") == f"{[len(CANARY)] * 3}\n", "the task has them")
@@ -133,7 +125,7 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert (places.secrets / "API_TOKEN").stat().st_mode & 0o077 == 0
     before = Record(places.record).current()
-    project.call(*config, "--secret", "--path", "tfdeploy:env.FROM_CONFIG", f"{CANARY}-2")
+    project.set("tfdeploy:env.FROM_CONFIG", f"{CANARY}-2", "--secret", "--path")
     project.up()
     after = Record(places.record).current()
     assert before is not None

@@ -60,10 +60,12 @@ def ephemeral(log: Path) -> Sequence[tuple[str, str]]:
     ]
 
 
-def test_a_wide_terminal_shows_the_progress_of_each_task_in_its_row(project: Project) -> None:
+def test_two_clusters_in_one_program_wait_side_by_side_and_each_task_has_its_progress_in_its_row(
+    project: Project,
+) -> None:
     project.write("", STEPS, TWO)
     log = project.folder / "events"
-    update = begin(project, (45, 160), "up", "--yes", "--skip-preview", "--event-log", str(log))
+    update = begin(project, (45, 160), "up", "--yes", "--skip-preview", "--parallel=1", "--event-log", str(log))
     for step in (200, 600):
         update.until_said(f"running  {step}/1000")
     (project.folder / "counter/more").touch()
@@ -81,3 +83,4 @@ def test_a_wide_terminal_shows_the_progress_of_each_task_in_its_row(project: Pro
     end = _ESCAPES.sub("", update.said).rpartition("Diagnostics:")[2]
     assert end.count("More: `tfdeploy status`, `tfdeploy logs worker-0`") == 2
     assert HINT not in update.said
+    project.destroy()

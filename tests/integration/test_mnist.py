@@ -3,16 +3,16 @@
 import json
 import re
 import signal
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.http_server import fetched
 from tests.integration.conftest import Call, Project
 from tests.integration.pictures import mnist_project
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 
 def last_step(project: Project) -> int:
@@ -76,17 +76,6 @@ def test_a_second_up_has_no_resource_step_and_starts_nothing(trained: tuple[Proj
     assert project.outputs() == before
 
 
-def answer(endpoint: str, path: str) -> bytes:
-    """What TensorBoard says at its endpoint, by loopback and no proxy; nothing while it does not."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{endpoint}{path}", timeout=PATIENCE) as found:
-            content: bytes = found.read()
-            return content
-    except OSError:
-        return b""
-
-
 def shows_the_curves(project: Project, run: str) -> None:
     """TensorBoard has the scalars of the run that is over, and a page of its own."""
 
@@ -95,16 +84,16 @@ def shows_the_curves(project: Project, run: str) -> None:
         return found
 
     until(lambda: board()["status"] == "running", "TensorBoard running")
-    endpoint = board()["address"]
-    assert endpoint.startswith("127.0.0.1:")
+    address = f"http://{board()['address']}"
+    assert address.startswith("http://127.0.0.1:")
 
     def scalars() -> set[str]:
-        return {*json.loads(answer(endpoint, "/data/plugin/scalars/tags") or "{}").get(run, {})}
+        return {*json.loads(fetched(f"{address}/data/plugin/scalars/tags") or "{}").get(run, {})}
 
     until(lambda: scalars() >= {"accuracy", "loss"}, "the run's curves")
-    assert json.loads(answer(endpoint, "/data/runs")) == [run]
-    assert b"<title>TensorBoard</title>" in answer(endpoint, "/")
-    assert len(json.loads(answer(endpoint, f"/data/plugin/scalars/scalars?run={run}&tag=loss"))) >= 10
+    assert json.loads(fetched(f"{address}/data/runs")) == [run]
+    assert b"<title>TensorBoard</title>" in fetched(f"{address}/")
+    assert len(json.loads(fetched(f"{address}/data/plugin/scalars/scalars?run={run}&tag=loss"))) >= 10
 
 
 def test_tensorboard_comes_and_goes_after_the_training_and_changes_nothing_else(trained: tuple[Project, Call]) -> None:
@@ -116,7 +105,7 @@ def test_tensorboard_comes_and_goes_after_the_training_and_changes_nothing_else(
 
     before = rest()
     (run,) = before[1]
-    assert project.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", project.stack).exit_code == 0
+    project.set("tfdeploy:tensorboard", "true")
     assert project.up().touched() == {"mnist-cleanup", "mnist-tensorboard-0", "mnist-run"}
     shows_the_curves(project, run)
     assert project.up("--refresh").steps() == {"unchanged": 9}

@@ -8,7 +8,6 @@ import pytest
 from tests.integration.moving import MovingProject, assert_continuous, assert_goes_on, continued_at
 from tests.toy_backend.backend import BACKEND as TOY
 from tests.toy_backend.backend import discover
-from tests.verbs import Verbs
 from tfdeploy.agent.model.run_state import STOP_REQUESTED, STOPPED
 
 
@@ -27,8 +26,7 @@ def test_a_run_that_the_user_has_stopped_continues_where_it_moves_to(project: Mo
     project.begin_on("local")
     first = project.run_at("local").spec.id
     project.until_step("local", 12)
-    code, _, err = Verbs(project.program, project.env).call("stop", "--yes", "--cluster", "test")
-    assert code == 0, err
+    project.tfdeploy("stop", "--yes", "--cluster", "test")
     result, last = project.run_at("local").result, project.steps_at("local")[-1]
     assert result is not None
     assert (result.state, result.cause) == (STOPPED, STOP_REQUESTED)

@@ -67,7 +67,7 @@ PARTS = (
 
 def test_a_run_with_outputs_is_previewed_runs_once_and_is_deleted_before_what_it_uses(project: Project) -> None:
     written(project, PARTS)
-    project.call("config", "set", "--secret", "key", CANARY, "--stack", project.stack)
+    project.set("key", CANARY, "--secret")
     first = previewed(project).output
     assert "`command[2]` is known after the update" in first
     assert "`env.BUCKET` is known after the update" in first

@@ -124,14 +124,11 @@ def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(l
 
 
 def test_the_same_state_on_another_computer_is_refused_with_the_name_of_the_first(
-    logins: Callable[..., Login], tmp_path: Path
+    logins: Callable[..., Login],
 ) -> None:
     ada = logins("ada")
     before = ada.start_training()
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(OTHER_MACHINE)
-    elsewhere = {"PYTHONPATH": str(site)}
+    elsewhere = ada.customize_python(OTHER_MACHINE)
     for command in (("preview",), ("up", "--yes", "--skip-preview")):
         refused = ada.call(*command, "--stack", ada.stack, env=elsewhere)
         assert refused.exit_code != 0

@@ -4,16 +4,8 @@ import json
 
 import pytest
 
-from tests.integration.conftest import PROGRAM, Project
+from tests.integration.conftest import PROGRAM, WAITS, Project
 
-GATED = """\
-import os, pathlib, time
-folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
-counter = folder / hostname
-counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-while not (folder / ".gate").exists():
-    time.sleep(0.1)
-"""
 JOB = (
     'command=["python", "train.py"], code="code", workers=2, wait="0", '
     'env={"COUNTER": __import__("os").environ["COUNTER"]}'
@@ -33,7 +25,7 @@ WORKERS = ("worker-0", "worker-1")
 @pytest.fixture
 def training(project: Project) -> Project:
     """A cluster that trains until the file `.gate` exists."""
-    project.write(JOB, GATED)
+    project.write(JOB, WAITS)
     project.up()
     project.until_running(*WORKERS)
     return project
@@ -91,25 +83,24 @@ def test_a_tainted_resource(training: Project, finished: bool) -> None:
     training.destroy()
 
 
-def test_a_transform_by_which_predecessors_are_deleted_first(training: Project) -> None:
-    training.write(JOB, GATED, TRANSFORM + PROGRAM)
-    preview = training.call("preview", "--stack", training.stack, *replaced(training, "test-cleanup"))
-    assert preview.exit_code != 0
-    assert "test-cleanup is not replaced" in preview.output
-    training.up(*replaced(training, "test-run"))
-    training.until_running(*WORKERS)
-    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
-    finish(training)
-    training.destroy()
-
-
-def test_only_destroy_deletes_the_cluster_also_where_it_runs_the_program(training: Project) -> None:
+def test_a_transform_by_which_predecessors_are_deleted_first_and_only_destroy_deletes_the_cluster(
+    training: Project,
+) -> None:
+    """Also where `destroy` runs the program."""
     assert "is not replaced" in training.up("--replace", "**", fails=True).output
     later = training.up("--replace", "**test-cleanup", "--continue-on-error", fails=True)
     assert "Nothing was deleted" in later.output
     assert "deleted" not in later.steps()
     assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
     training.until_running(*WORKERS)
+
+    training.write(JOB, WAITS, TRANSFORM + PROGRAM)
+    preview = training.call("preview", "--stack", training.stack, *replaced(training, "test-cleanup"))
+    assert preview.exit_code != 0
+    assert "test-cleanup is not replaced" in preview.output
+    training.up(*replaced(training, "test-run"))
+    training.until_running(*WORKERS)
+    assert_nothing_begins(training, dict.fromkeys(WORKERS, 1))
     done = training.call("destroy", "--run-program", "--yes", "--skip-preview", "--stack", training.stack)
     assert done.exit_code == 0, done.output
     training.assert_nothing_left()

@@ -1,9 +1,8 @@
 """The page about serving: a second cluster takes the model of the first, and the next model in its place."""
 
-import urllib.request
-
 import pytest
 
+from tests.http_server import fetched
 from tests.integration.conftest import ROOT, Project
 from tests.pages import blocks
 from tests.waiting import until
@@ -35,19 +34,9 @@ http.server.HTTPServer(("127.0.0.1", options.port), Handler).serve_forever()
 """
 
 
-def answer(address: str) -> str:
-    """What the server responds; empty where nothing does."""
-    try:
-        with urllib.request.urlopen(f"http://{address}/", timeout=5) as response:
-            text: str = response.read().decode()
-            return text
-    except OSError:
-        return ""
-
-
-def address(project: Project) -> str:
-    """The server's address; empty while it has none."""
-    return str(project.shown("server")["endpoints"].get("worker-0", ""))
+def url(project: Project) -> str:
+    """The server's URL; one at which nothing is while it has none."""
+    return f"http://{project.shown('server')['endpoints'].get('worker-0', '127.0.0.1:9')}/"
 
 
 @pytest.mark.full
@@ -61,8 +50,8 @@ def test_the_server_has_the_newest_model_and_ends_with_the_stack(project: Projec
     for model in ("first", "second"):
         (project.program / "train" / "train.py").write_text(TRAINS.format(model=model))
         project.up()
-        until(lambda model=model: answer(address(project)) == model, f"the {model} model is served")  # type: ignore[misc]
-    former = address(project)
+        until(lambda model=model: fetched(url(project)) == model.encode(), f"the {model} model is served")  # type: ignore[misc]
+    former = url(project)
+    assert fetched(former)
     project.destroy()
-    assert former
-    assert not answer(former)
+    assert not fetched(former)

@@ -18,11 +18,6 @@ class Program(Project):
         shutil.copytree(ROOT / "programs" / name, self.program, ignore=shutil.ignore_patterns("__pycache__"))
         self.init()
 
-    def set(self, name: str, value: str) -> None:
-        """`pulumi config set NAME VALUE`: a setting of the program's own."""
-        done = self.call("config", "set", name, value, "--stack", self.stack)
-        assert done.exit_code == 0, done.output
-
     def configure(self, **settings: Any) -> None:
         """`pulumi config set tfdeploy:NAME VALUE`, for all in one call; what is no text goes as JSON."""
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}

@@ -53,19 +53,12 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 def options(program: Program, **sections: Any) -> None:
     """`pulumi config set options "$(cat options.json)"`."""
-    done = program.call("config", "set", "options", json.dumps(sections), "--stack", program.stack)
-    assert done.exit_code == 0, done.output
-
-
-def option(program: Program, path: str, value: Any) -> None:
-    """`pulumi config set --path options.PATH VALUE`."""
-    done = program.call("config", "set", "--path", f"options.{path}", str(value), "--stack", program.stack)
-    assert done.exit_code == 0, done.output
+    program.set("options", json.dumps(sections))
 
 
 def change(program: Program, path: str, value: Any) -> str:
     """Change one option of a service that runs; what the preview said of it."""
-    option(program, path, value)
+    program.set(f"options.{path}", str(value), "--path")
     said = program.call("preview", "--stack", program.stack).output
     program.up()
     return said
@@ -144,8 +137,8 @@ def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     program = programs("dcos_mnist")
     program.configure(wait="0")
     context = {"num_training_steps": 1_000_000, "seconds_per_step": 0.1, "save_steps": 5}
-    option(program, "service.job_context", json.dumps(context))
-    option(program, "worker.count", 1)
+    program.set("options.service.job_context", json.dumps(context), "--path")
+    program.set("options.worker.count", "1", "--path")
     program.up()
     _, run = present(program)
     until(lambda: [*Path(run.train_dir).glob("model.ckpt-*.index")][2:], "checkpoints")

@@ -85,9 +85,7 @@ def test_checkpoints_are_written_to_a_bucket_and_the_key_is_in_the_tasks_alone(
     with store(prefix="") as bucket:
         program.configure(env={"S3_ENDPOINT": bucket.endpoint, "AWS_REGION": REGION})
         for name, value in (("AWS_ACCESS_KEY_ID", "of-the-tests"), ("AWS_SECRET_ACCESS_KEY", KEY)):
-            path = f"tfdeploy:secrets.{name}"
-            done = program.call("config", "set", "--secret", "--path", path, value, "--stack", program.stack)
-            assert done.exit_code == 0, done.output
+            program.set(f"tfdeploy:secrets.{name}", value, "--secret", "--path")
         said, tasks, commands = run_and_watch(program)
         assert (sorted(tasks), commands) == (TASKS, set())
         found = {"pulumi up": said, **places(program, engine)}

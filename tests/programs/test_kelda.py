@@ -1,7 +1,6 @@
 """`programs/kelda_mnist`, as somebody runs it who comes from Kelda: on this machine, and on machines in the box."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -137,9 +136,7 @@ def edit(program: Program, old: str, new: str) -> Call:
 
 def lines(program: Program, hostname: str) -> list[str]:
     """What `tfdeploy logs` prints of a task."""
-    code, out, said = Verbs(program.program, program.env).call("logs", hostname)
-    assert code == 0, said
-    return out.decode().splitlines()
+    return program.tfdeploy("logs", hostname).splitlines()
 
 
 def is_shown(program: Program, hostname: str, status: str) -> bool:
@@ -151,10 +148,8 @@ def is_shown(program: Program, hostname: str, status: str) -> bool:
 
 def install_gate(program: Program) -> Path:
     """A file without which the program's requirements are not installed, so that its tasks stay scheduled."""
-    site, gate = program.folder / "site", program.folder / "gate"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(GATED_INSTALL.format(gate=str(gate)))
-    program.env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    gate = program.folder / "gate"
+    program.env |= program.customize_python(GATED_INSTALL.format(gate=str(gate)))
     return gate
 
 
@@ -190,9 +185,7 @@ def test_an_edit_of_the_script_changes_only_the_run(programs: Callable[[str], Pr
     done = edit(program, "STEPS = 300", "STEPS = 30")
     assert done.touched() == {"mnist-run"}
     assert program.outputs()["accuracy"] < first["accuracy"]
-    code, out, said = Verbs(program.program, program.env).call("show", "-o", "wide")
-    assert code == 0, said
-    containers, machines = tables(out.decode())[:2]
+    containers, machines = tables(program.tfdeploy("show", "-o", "wide"))
     assert (machines[0], containers[0][: len(CONTAINERS)]) == (MACHINES, CONTAINERS)
     assert_stop_asks(program, "mnist-ps-0", "mnist-worker-0")
     program.destroy()

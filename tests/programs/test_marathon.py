@@ -4,13 +4,13 @@ import json
 import math
 import re
 import shutil
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.http_server import fetched
 from tests.programs.program import Program
 from tests.waiting import until
 from tfdeploy.agent.model.run_spec import RunSpec
@@ -62,13 +62,8 @@ def run(program: Program) -> RunSpec:
 
 def curves(endpoint: str) -> dict[str, Any]:
     """Run to the names of the scalars that TensorBoard has of it; nothing while it does not answer."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"http://{endpoint}/data/plugin/scalars/tags", timeout=10) as found:
-            known: dict[str, Any] = json.load(found)
-            return known
-    except OSError:
-        return {}
+    known: dict[str, Any] = json.loads(fetched(f"http://{endpoint}/data/plugin/scalars/tags") or "{}")
+    return known
 
 
 def test_the_head_of_the_template_is_the_stacks_configuration(trained: Program) -> None:

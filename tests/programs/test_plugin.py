@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ def yaml(projects: Callable[[str], Project]) -> Callable[..., Project]:
     """Makes a project whose program is in YAML, with one cluster of the name test, and its stack."""
 
     def make(script: str, main: str = "", stash: Any = None, **properties: Any) -> Project:
-        project = projects("yaml")
+        project = projects(f"yaml-{token_hex(2)}")
+        project.name = "yaml"
         given = {"command": ["python", "train.py"], "code": "code", "workers": 1, **properties}
         resources = {"test": {"type": "tfdeploy:TensorFlowCluster", "properties": given}}
         if stash is not None:
@@ -40,31 +42,37 @@ def yaml(projects: Callable[[str], Project]) -> Callable[..., Project]:
     return make
 
 
-def test_values_of_every_kind_arrive(yaml: Callable[..., Project]) -> None:
+def test_values_of_every_kind_and_outputs_of_other_resources_arrive(yaml: Callable[..., Project]) -> None:
     project = yaml(
-        "import os\n"
-        "print(os.environ['TFDEPLOY_CONTEXT'], os.environ['TOKEN'][::-1], os.environ['PLACE'], os.environ['TFDEPLOY_TRAIN_DIR'])\n"
+        "import os, sys\n"
+        "print(os.environ['TFDEPLOY_CONTEXT'], os.environ['TOKEN'][::-1], os.environ['PLACE'], os.environ['BUCKET'], *sys.argv[1:2],"
+        " os.environ['TFDEPLOY_TRAIN_DIR'])\n"
         "print('loss: 0.25')",
         main="infra",
-        context={"steps": 200, "rate": 0.5, "deep": {"layers": [1, 2]}},
+        stash={"bucket": "b1", "workers": 2, "rate": 0.5, "backend": "local"},
+        command=["python", "train.py", '${stash.output["bucket"]}'],
+        workers='${stash.output["workers"]}',
+        backend='${stash.output["backend"]}',
+        context={"steps": 200, "rate": '${stash.output["rate"]}', "deep": {"layers": [1, 2]}},
         secrets={"TOKEN": {"fn::secret": "hush"}},
-        jobs={"worker": {"cpus": 1, "env": {"PLACE": "{job_name}:{task_index}"}}},
+        env={"BUCKET": '${stash.output["bucket"]}'},
+        jobs={"worker": {"cpus": 0.5, "env": {"PLACE": "{job_name}:{task_index}"}}},
         restart={"maximum": 0},
         metrics={"loss": r"loss: (\S+)"},
         trainDir="runs",
     )
     up = project.up()
 
-    said = project.log("worker-0").splitlines()[0]
-    context, backwards, place, train_dir = said.rsplit(maxsplit=3)
+    said = project.log("worker-1").splitlines()[0]
+    context, *others, train_dir = said.rsplit(maxsplit=5)
     assert context == '{"deep": {"layers": [1, 2]}, "rate": 0.5, "steps": 200}'
-    assert (backwards, place) == ("hsuh", "worker:0")
+    assert others == ["hsuh", "worker:1", "b1", "b1"]
     assert Path(train_dir).is_relative_to(project.program / "infra" / "runs"), "relative to the program"
     assert project.outputs()["metrics"] == {"loss": 0.25}
     assert project.outputs()["exit_code"] == 0, "a nested output has the name of the schema"
     assert "hush" not in up.output
     assert not [path for path in project.folder.rglob("*.json") if b"hush" in path.read_bytes()]
-    assert project.up().steps() == {"unchanged": 6}
+    assert project.up().steps() == {"unchanged": 8}
     project.destroy()
 
 
@@ -102,34 +110,16 @@ def test_a_failed_run_fails_each_update_and_one_that_does_not_wait_records_it(ya
 
 
 def test_what_is_refused_is_refused_in_a_sentence(yaml: Callable[..., Project]) -> None:
-    refused = yaml("", workers=-1).up(fails=True)
-    assert "test: workers" in refused.output
-    assert "Traceback" not in refused.output
-    assert "plugin.py" not in refused.output
-    assert refused.steps().get("created", 0) <= 1, "the stack alone"
-
-
-def test_outputs_of_other_resources_are_awaited(yaml: Callable[..., Project]) -> None:
-    project = yaml(
-        "import os, sys\nprint(os.environ['BUCKET'], os.environ['TFDEPLOY_CONTEXT'], sys.argv[1])",
-        stash={"bucket": "b1", "workers": 2, "rate": 0.5, "backend": "local"},
-        env={"BUCKET": '${stash.output["bucket"]}'},
-        command=["python", "train.py", '${stash.output["bucket"]}'],
-        workers='${stash.output["workers"]}',
-        backend='${stash.output["backend"]}',
-        context={"rate": '${stash.output["rate"]}'},
-    )
-    project.up()
-    assert project.log("worker-1").splitlines()[0] == 'b1 {"rate": 0.5} b1'
-    assert project.up().touched() == set()
-    project.destroy()
-
-
-def test_what_is_refused_of_an_output_is_refused_in_a_sentence(yaml: Callable[..., Project]) -> None:
-    refused = yaml("", stash=-1, workers="${stash.output}").up(fails=True)
-    assert "test: workers: -1 is out of range. Use an integer from 0 to 1000." in refused.output
-    assert "Traceback" not in refused.output
-    assert refused.touched() == set()
+    """A value, and an output of another resource."""
+    for properties, created in (({"workers": -1}, 1), ({"stash": -1, "workers": "${stash.output}"}, 3)):
+        refused = yaml("", **properties).up(fails=True)
+        assert "test: workers: -1 is out of range. Use an integer from 0 to 1000." in refused.output
+        assert "Traceback" not in refused.output
+        assert "plugin.py" not in refused.output
+        assert refused.touched() == set()
+        assert refused.steps().get("created", 0) <= created, (
+            "the stack alone, or with the others and the component itself"
+        )
 
 
 def test_ctrl_c_ends_the_waiting_and_not_the_training(yaml: Callable[..., Project]) -> None:

@@ -7,12 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.programs.program import Program
-from tests.verbs import Verbs
 from tests.waiting import until
 
 pytestmark = pytest.mark.full
@@ -56,14 +54,9 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def registered(program: Program) -> list[Path]:
-    """Clusters that there are, or have been."""
-    return list((program.folder / "state/tfdeploy/registry").glob("*.json"))
-
-
 def assert_taken_away(program: Program, clusters: int) -> None:
     """Nothing is left of clusters that were made for a client alone."""
-    entries = [json.loads(path.read_text()) for path in registered(program)]
+    entries = program.registered()
     assert len(entries) == clusters
     assert all(entry["ended"] > 0 for entry in entries)
     program.assert_nothing_left()
@@ -78,10 +71,10 @@ def test_clients_by_hand_add_and_train_on_servers_that_stand(program: Program) -
     at = json.dumps(program.outputs()["endpoints"])
     code, out, err = ended(start(program, "plus.py", "--at", at))
     assert (code, out) == (0, "42\n"), err
-    _, said, _ = Verbs(program.program, program.env).call("logs", "worker-0", "--stderr")
+    said = program.tfdeploy("logs", "worker-0", "--stderr")
     for node, job, task in (("ten", "ps", 0), ("more", "ps", 1), ("add", "worker", 1)):
         placed = rf" {node}: \(\w+\): /job:{job}/replica:0/task:{task}/"
-        assert re.search(placed, said.decode()), said.decode()
+        assert re.search(placed, said), said
 
     program.env["STEPS"] = "200"
     code, out, err = ended(start(program, "mnist.py", "--at", at))

@@ -1,16 +1,20 @@
 """A set-up installs what its extras need, and nothing more; the lock is one for all, and uv asks the index that pip would."""
 
 import re
+import sys
 import tomllib
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.setup.clones import ROOT
+from tools.provision import engine
 from tools.provision import packages as packages_of_set_up
+from tools.provision.__main__ import main
 from tools.provision.lockfile import part, roots
 
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -47,6 +51,17 @@ def test_local_needs_no_package_of_a_cloud_or_of_the_tests() -> None:
     assert packages("local") & CLOUDS == set()
     assert packages("docker") & CLOUDS == {"docker", "pulumi-docker"}
     assert packages("ec2") & CLOUDS == {"boto3", "docker", "pulumi-aws", "pulumi-docker"}
+
+
+def test_what_make_check_needs_is_installed_without_tensorflow_and_without_pulumis_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed: list[Any] = []
+    monkeypatch.setattr(packages_of_set_up, "install", lambda root, venv, extras: installed.append(extras))
+    monkeypatch.setattr(engine, "ensure", lambda root: pytest.fail("the engine was asked for"))
+    monkeypatch.setattr(sys, "argv", ["provision", "check"])
+    assert main() == 0
+    assert not {"tensorflow", "tensorflow-cpu", "pulumi-aws"} & packages(*installed[0])
 
 
 def test_all_extras_together_need_the_whole_lock() -> None:
