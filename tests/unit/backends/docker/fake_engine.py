@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qs
 
 import psutil
+from docker.errors import APIError
 
 from tests.unit.props import task_props
 from tfdeploy.agent.wire.call_relay import TOKEN_MARK
@@ -23,6 +25,11 @@ from tfdeploy.backends.terminal import STDOUT
 
 VERSION = "1.41"
 TOKEN = "5ec2e7"
+
+
+def api_error(status: int, text: str) -> APIError:
+    """What the SDK raises where an engine refuses a call."""
+    return APIError(text, SimpleNamespace(status_code=status), text)  # type: ignore[arg-type]
 
 
 class FakeApi:

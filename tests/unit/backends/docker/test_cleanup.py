@@ -4,12 +4,9 @@ what it says about those that still exist."""
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, cast
 
-from docker.errors import APIError
-
-from tests.unit.backends.docker.fake_engine import FakeApi
+from tests.unit.backends.docker.fake_engine import FakeApi, api_error
 from tests.unit.props import cluster, dependencies, run_props
 from tfdeploy.backends.base import CONTROLLER, ClusterRef
 from tfdeploy.backends.container_layout import TRAIN_FOLDER
@@ -84,7 +81,7 @@ class TwoMachines(FakeApi):
         assert signal == "SIGTERM"
         self.containers_here.remove(container)
         if container == "ended":
-            raise APIError("not running", SimpleNamespace(status_code=409), "not running")  # type: ignore[arg-type]
+            raise api_error(409, "not running")
 
     def networks(self, filters: Any) -> list[Any]:
         return [{"Id": name} for name, labels in self.networks_here.items() if _has(labels, filters)]
@@ -92,7 +89,7 @@ class TwoMachines(FakeApi):
     def remove_network(self, network: str) -> None:
         if network == "replaced" and self.in_use:
             self.in_use -= 1
-            raise APIError("in use by task", SimpleNamespace(status_code=400), "in use by task")  # type: ignore[arg-type]
+            raise api_error(400, "in use by task")
         del self.networks_here[network]
 
     def configs(self, filters: Any) -> list[Any]:

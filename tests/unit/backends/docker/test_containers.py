@@ -9,12 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.clusters import ID, OWNER
+from tests.clusters import ID, OWNER, cluster_ref
 from tests.unit.cases import spec
 from tests.unit.props import cluster
 from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
 from tfdeploy.backends.docker import containers
 from tfdeploy.backends.docker.labels import (
+    LABEL_PREFIX,
     TRAIN_VOLUME,
     cluster_filter,
     cluster_labels,
@@ -180,3 +182,28 @@ def test_project_stack_and_name_do_not_decide_what_belongs_to_a_cluster() -> Non
     renamed = cluster(stack="renamed")
     assert (name_prefix(renamed), cluster_labels(renamed)) == (name_prefix(mine), cluster_labels(mine))
     assert stack_labels(renamed) == {"tfdeploy.project": "project", "tfdeploy.stack": "renamed"}
+
+
+def engine_labels(name: str) -> dict[str, str]:
+    return {**cluster_labels(cluster_ref(name=name, cluster_id=f"id-of-{name}")), "com.docker.stack": "x"}
+
+
+def test_things_of_an_engine_are_told_by_cluster() -> None:
+    found = group_by_cluster(
+        "docker",
+        "unix:///d.sock",
+        LABEL_PREFIX,
+        [
+            LabelledObject("service", {**engine_labels("b"), **stack_labels(cluster_ref())}, 20.0),
+            LabelledObject("image", engine_labels("a"), 0.0),
+            LabelledObject("service", engine_labels("b"), 10.0),
+        ],
+    )
+    assert [(one.cluster["name"], one.has, one.since) for one in found] == [
+        ("a", {"image": 1}, 0.0),
+        ("b", {"service": 2}, 10.0),
+    ]
+    assert found[0].cluster == cluster_ref(project="?", stack="?", name="a", cluster_id="id-of-a")
+    assert found[1].cluster == cluster_ref(name="b", cluster_id="id-of-b")
+    assert timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
+    assert timestamp(None) == 0.0

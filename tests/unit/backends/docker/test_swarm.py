@@ -2,14 +2,14 @@
 
 import json
 from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any, NoReturn, cast
+from unittest.mock import patch
 
 import pytest
 from docker.errors import APIError
 from docker.errors import NotFound as EngineNotFound
 
-from tests.unit.backends.docker.fake_engine import FakeApi
+from tests.unit.backends.docker.fake_engine import FakeApi, api_error
 from tests.unit.props import CANARY, task_props
 from tfdeploy.agent.wire.rpc import task_token
 from tfdeploy.backends.base import ClusterRef, TaskProps
@@ -236,17 +236,17 @@ def test_the_state_of_a_service_has_the_reason_of_its_last_task(
     assert (task.alive, task.state, task.reason) == expected
 
 
-class Secrets(FakeApi):
-    """An engine with secrets and services."""
+class Secrets(Api):
+    """An engine with secrets, and with the services that it gets."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.contents: dict[str, tuple[str, bytes, dict[str, str]]] = {}
         """Name to id, content and labels."""
-        self.made: list[dict[str, Any]] = []
 
     def create_secret(self, name: str, data: bytes, labels: dict[str, str]) -> dict[str, str]:
         if name in self.contents:
-            raise APIError("conflict", SimpleNamespace(status_code=409), "name conflicts")  # type: ignore[arg-type]
+            raise api_error(409, "name conflicts")
         self.contents[name] = f"id-{len(self.contents)}", data, labels
         return {"ID": self.contents[name][0]}
 
@@ -256,13 +256,7 @@ class Secrets(FakeApi):
         return [{"ID": item[0], "Spec": {"Name": name}} for name, item in reversed(found)]
 
     def create_service(self, template: dict[str, Any], **more: Any) -> None:
-        self.made.append({"Spec": {"TaskTemplate": template, "Labels": more["labels"], "Name": more["name"]}})
-
-    def services(self, filters: Any) -> list[dict[str, Any]]:
-        return self.made
-
-    def nodes(self) -> list[dict[str, Any]]:
-        return []
+        self.existing.append({"Spec": {"TaskTemplate": template, "Labels": more["labels"], "Name": more["name"]}})
 
 
 def runner(api: Secrets) -> DockerTaskRunner:
@@ -286,12 +280,12 @@ def test_each_task_mounts_its_own_token_and_no_other() -> None:
     for hostname in ("worker-0", "worker-1", "worker-10"):
         runner(api).create_task(props(hostname))
     contents = {identity: content.decode() for identity, content, _ in api.contents.values()}
-    for service in api.made:
+    for service in api.existing:
         hostname = service["Spec"]["Labels"][HOSTNAME_LABEL]
         assert contents[mounted(service)[TOKEN_FILE]] == task_token(CANARY, hostname)
     assert len(contents) == 3
     assert all(labels[ID_LABEL] == props()["cluster"]["id"] for *_, labels in api.contents.values())
-    shown = json.dumps([api.made, [*api.contents]])
+    shown = json.dumps([api.existing, [*api.contents]])
     assert not any(text in shown for text in (CANARY, *contents.values()))
 
 
@@ -303,14 +297,11 @@ def test_a_secret_that_exists_is_used_again() -> None:
     name = next(name for name in api.contents if name != "another")
     api.create_secret(f"{name}0", b"of another", {})
     runner(api).create_task(props("worker-1"))
-    assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 1
+    assert len({mounted(service)[TOKEN_FILE] for service in api.existing}) == 1
 
 
 def test_a_service_never_gets_the_token_of_the_user() -> None:
     api = Secrets()
-    api.create_secret = lambda *_: (_ for _ in ()).throw(  # type: ignore[method-assign]
-        APIError("no", SimpleNamespace(status_code=500), "no")  # type: ignore[arg-type]
-    )
-    with pytest.raises(BackendError):
+    with patch.object(api, "create_secret", side_effect=api_error(500, "no")), pytest.raises(BackendError):
         runner(api).create_task(props("worker-1"))
-    assert api.made == []
+    assert api.existing == []

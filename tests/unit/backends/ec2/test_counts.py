@@ -201,3 +201,12 @@ def test_what_carries_our_tags_is_told_by_cluster() -> None:
     assert found.per_hour == pytest.approx(round(month * 10 / 720, 4))
     assert found.since > 0
     assert discover.discover_clusters(found.cluster["home"]) == [found]
+
+
+def test_a_cluster_exists_since_its_oldest_thing_and_has_no_price_if_one_is_unknown() -> None:
+    tags = machines.tags(CLUSTER)
+    machine = discover.TaggedResource("instance", tags, 5.0, costs.Amount(0.1))
+    for amount, per_hour in ((costs.Amount(0.02), 0.12), (costs.Amount(unknown=("x",)), None)):
+        (found,) = discover.grouped(REGION, [machine, discover.TaggedResource("volume", tags, 4.0, amount)])
+        assert found.cluster == CLUSTER
+        assert (found.has, found.since, found.per_hour) == ({"instance": 1, "volume": 1}, 4.0, per_hour)

@@ -1,6 +1,7 @@
 """The lock of a cluster, which processes are a cluster's, a supervisord that shuts down; the local task runner without processes."""
 
 import fcntl
+import json
 import os
 import subprocess
 import threading
@@ -12,11 +13,12 @@ from typing import IO, Any
 
 import pytest
 
-from tests.clusters import cluster_ref
+from tests.clusters import ID, cluster_ref
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import EngineTask
+from tfdeploy.backends.local import discover
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import MARK, Faults, Supervisor, marked
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
@@ -127,3 +129,15 @@ def test_a_launcher_that_exits_during_the_observation_is_not_lost(
     monkeypatch.setattr(controller_calls, "view", view)
     observed = LocalTaskRunner().observe(cluster_ref("local", str(tmp_path / "home")), "a token", ViewRequest())
     assert observed.engine == {"ps-0": EngineTask(True, "7", "RUNNING")}
+
+
+def test_a_folder_tells_the_cluster(state_folder: Path) -> None:
+    folder = f"/s/clusters/my-cluster-{ID}"
+    assert discover.cluster_of(folder) == {**cluster_ref("local", folder, "?", "?", "my-cluster"), "owner": ""}
+    home = state_folder / f"tfdeploy/clusters/mnist-{ID}"
+    home.mkdir(parents=True)
+    cluster = cluster_ref("local", str(home))
+    (home / "cluster.json").write_text(json.dumps(cluster))
+    assert discover.cluster_of(str(home)) == cluster
+    (found,) = [one for one in discover.discover_clusters() if one.cluster["home"] == str(home)]
+    assert (found.has, found.since > 0) == ({"folder": 1}, True)

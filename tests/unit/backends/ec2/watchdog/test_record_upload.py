@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
@@ -137,37 +138,27 @@ def test_aws_is_asked_by_the_buckets_own_host(region: str, host: str, monkeypatc
     assert asked == [host, "PUT", f"/{FOLDER}/record/a%20b", host, "closed"]
 
 
-ROLE = Credentials("ASIAEXAMPLE", "secret/of+theirs", "token==")
-USER = Credentials("AKIAEXAMPLE", "secret", "")
 NOW = datetime(2026, 11, 21, 12, 0, 1)
 WHERE = ["https://records.s3.us-west-2.amazonaws.com", "http://127.0.0.1:5000/records"]
 
 
-def of_botocore(
-    url: str, headers: dict[str, str], body: bytes, who: Credentials, monkeypatch: pytest.MonkeyPatch
-) -> str:
-    """The header that botocore makes."""
-    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_: NOW)
-    request = AWSRequest("PUT", url, headers, body)
-    S3SigV4Auth(BotoCredentials(who.key, who.secret, who.token or None), "s3", "us-west-2").add_auth(request)
-    return str(request.headers["Authorization"])
-
-
-def check(where: str, key: str, body: bytes, who: Credentials) -> None:
-    """Both make the same of it."""
+def check(where: str, key: str, body: bytes) -> None:
+    """Botocore makes the same header."""
     place = urlsplit(where)
     address = place.path + url_path(key)
+    who = Credentials("ASIAEXAMPLE", "secret/of+theirs", "token==")
     ours = signed_headers("PUT", place.netloc, address, {}, body, who, "us-west-2", f"{NOW:%Y%m%dT%H%M%SZ}")
-    with pytest.MonkeyPatch.context() as patch:
-        theirs = of_botocore(f"{place.scheme}://{place.netloc}{address}", {}, body, who, patch)
-    assert ours["authorization"] == theirs
+    request = AWSRequest("PUT", f"{place.scheme}://{place.netloc}{address}", {}, body)
+    with patch("botocore.auth.get_current_datetime", lambda *_: NOW):
+        S3SigV4Auth(BotoCredentials(*who), "s3", "us-west-2").add_auth(request)
+    assert ours["authorization"] == request.headers["Authorization"]
 
 
 @settings(max_examples=examples(50))
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
 def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None:
     for where in WHERE:
-        check(where, key, body, ROLE)
+        check(where, key, body)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -194,7 +185,13 @@ def test_objects_are_sent_over_one_connection_which_is_opened_again_when_s3_has_
 
     with ThreadingHTTPServer(("127.0.0.1", 0), S3) as server:
         threading.Thread(target=server.serve_forever).start()
-        folder = S3Folder("records", "x", "us-west-2", f"http://127.0.0.1:{server.server_port}", lambda: USER)
+        folder = S3Folder(
+            "records",
+            "x",
+            "us-west-2",
+            f"http://127.0.0.1:{server.server_port}",
+            lambda: Credentials("key", "secret", ""),
+        )
         for number in range(3):
             folder.put(f"{number}", b"content")
         assert len(connections) == 1
