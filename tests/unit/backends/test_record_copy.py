@@ -17,11 +17,7 @@ from tests.components.processes import halted
 from tests.unit.backends.distant import Cut, Distant, distant_record, same
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record import output, record, record_files, replica
-from tfdeploy.agent.record.artifact_manifest import (
-    ArtifactList,
-    save_manifest,
-    stored_artifacts,
-)
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest, stored_artifacts
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.stored_artifact import CLUSTER_LIMIT, LIMIT, LeftOut

@@ -88,12 +88,7 @@ class Update:
 
 
 @pytest.mark.parametrize(
-    "arrivals",
-    [
-        sorted(NAMES),
-        sorted(NAMES, reverse=True),
-        [(2, 10), (1, 1), (2, 0), (1, 0), (2, 1)],
-    ],
+    "arrivals", [sorted(NAMES), sorted(NAMES, reverse=True), [(2, 10), (1, 1), (2, 0), (1, 0), (2, 1)]]
 )
 def test_the_order_is_that_of_job_and_index_not_of_arrival(arrivals: list[Position]) -> None:
     update = Update(arrivals)

@@ -168,11 +168,7 @@ def test_every_name_is_valid(name: str, cluster_id: str) -> None:
 def test_project_stack_and_name_do_not_decide_what_belongs_to_a_cluster() -> None:
     mine = cluster()
     other: ClusterRef = {**mine, "id": "another123"}
-    assert cluster_labels(mine) == {
-        "tfdeploy.cluster": "mnist",
-        "tfdeploy.cluster-id": ID,
-        "tfdeploy.owner": OWNER,
-    }
+    assert cluster_labels(mine) == {"tfdeploy.cluster": "mnist", "tfdeploy.cluster-id": ID, "tfdeploy.owner": OWNER}
     assert cluster_filter(mine) == {"label": [f"tfdeploy.cluster-id={ID}"]}
     assert cluster_filter(mine) != cluster_filter(other)
     assert cluster_filter({**mine, "id": ""}) == {"label": ["tfdeploy.cluster-id=new"]}, (

@@ -76,7 +76,9 @@ def test_a_build_that_cannot_begin_is_an_error_with_the_words_of_the_engine() ->
         build_image(cast(Engine, refused), BUILD, {})
 
 
-def test_a_build_has_the_name_and_the_labels() -> None:
+def test_a_build_has_the_name_and_the_labels_and_an_image_that_the_engine_has_no_longer_is_missing() -> None:
+    assert has_image(engine(), BUILD.name)
+    assert not has_image(engine(), "other:0")
     scripted = Scripted([{"stream": "Successfully tagged"}])
     build_image(cast(Engine, scripted), BUILD, {"a": "b"})
     (request,) = scripted.requests
@@ -109,11 +111,6 @@ def test_the_engine_gets_the_login_of_the_base_images_registry_alone(
     encoded = client.requests[0]["headers"].get("X-Registry-Config")
     data = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else {}
     assert {name: login["username"] for name, login in data.items()} == sent
-
-
-def test_an_image_that_the_engine_has_no_longer_is_missing() -> None:
-    assert has_image(engine(), BUILD.name)
-    assert not has_image(engine(), "other:0")
 
 
 HOST = "registry.example.org:5000"

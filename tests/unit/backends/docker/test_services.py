@@ -24,10 +24,7 @@ FULL: dict[str, Any] = {
     "gpus": ["0", "1"],
     "port": 2300,
     "dependencies": dependencies(
-        secrets={
-            "MY-KEY": reference("s1 mnist-secret-MY-KEY"),
-            "API_KEY": reference("s2 mnist-secret-API_KEY"),
-        },
+        secrets={"MY-KEY": reference("s1 mnist-secret-MY-KEY"), "API_KEY": reference("s2 mnist-secret-API_KEY")},
         image="registry.example.com/mnist-k3v9x2abcd:0123456789abcdef",
     ),
 }

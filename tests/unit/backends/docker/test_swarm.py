@@ -167,10 +167,7 @@ def raise_not_found() -> NoReturn:
     raise EngineNotFound("no such service")
 
 
-@pytest.mark.parametrize(
-    ("state", "is_created"),
-    [("running", False), ("orphaned", False), ("shutdown", True)],
-)
+@pytest.mark.parametrize(("state", "is_created"), [("running", False), ("orphaned", False), ("shutdown", True)])
 def test_a_container_on_a_machine_that_does_not_respond_has_not_ended(
     monkeypatch: pytest.MonkeyPatch, state: str, is_created: bool
 ) -> None:

@@ -251,11 +251,6 @@ def read(**values: Any) -> Login:
     return stack_login(values.get)
 
 
-def test_without_settings_the_environment_decides() -> None:
-    assert read() == Login()
-    assert read().title == ""
-
-
 @pytest.mark.parametrize("form", [json.dumps, lambda value: value], ids=["as a program", "as a provider"])
 def test_lists_are_json_in_a_program_and_plain_in_a_provider(form: Any) -> None:
     found = read(
@@ -266,6 +261,8 @@ def test_lists_are_json_in_a_program_and_plain_in_a_provider(form: Any) -> None:
     )
     assert found == Login("ml", "eu-west-1", ("210987654321",), ("111111111111", "011111111111"))
     assert found.title == "profile ml"
+    assert read() == Login()
+    assert read().title == "", "the environment decides"
 
 
 def test_a_list_that_is_none_is_refused() -> None:

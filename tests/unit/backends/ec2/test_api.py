@@ -134,10 +134,7 @@ def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
     kept, other = created_files(mine), created_files(others)
     efs = account.client("efs", REGION)
     assert cleanup.delete_tagged(REGION, mine, keep_files=True) == [kept]
-    assert (api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
-        {},
-        [],
-    )
+    assert (api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == ({}, [])
     assert list(api.file_systems(REGION, others)) == [other]
     assert cleanup.delete_tagged(REGION, others, keep_files=False) == []
     assert [item["FileSystemId"] for item in efs.describe_file_systems()["FileSystems"]] == [kept]

@@ -222,10 +222,7 @@ def test_a_machine_whose_boot_script_never_ran_is_terminated(ec2: Ec2, text: str
     assert ("so it was terminated" in str(error)) == is_terminated
 
 
-READERS: dict[str, Callable[[Any], Any]] = {
-    "machines.json": ssh.read,
-    "failures/m0.json": boot.read_failures,
-}
+READERS: dict[str, Callable[[Any], Any]] = {"machines.json": ssh.read, "failures/m0.json": boot.read_failures}
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '"text"', '{"machine": {"life": 1}}', '{"hosts": {"m0": {"life": 1}}}'])

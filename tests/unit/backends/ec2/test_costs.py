@@ -12,14 +12,7 @@ from tests.unit import cases
 from tests.unit.backends.ec2.fleets import GPUS, PAIR, PS, WORKER, plan, spec
 from tfdeploy.agent.model.run_state import RunResult, RunState
 from tfdeploy.backends.ec2 import costs
-from tfdeploy.backends.ec2.costs import (
-    Amount,
-    hourly_cost,
-    instance_price,
-    monthly_price,
-    price_table,
-    total,
-)
+from tfdeploy.backends.ec2.costs import Amount, hourly_cost, instance_price, monthly_price, price_table, total
 from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan, make_plan
@@ -85,10 +78,12 @@ def test_spot_addresses_and_other_types_are_counted_as_requested() -> None:
     assert cost.startswith(f"cost: ${SMALL_USD + worker.usd:.2f}/h, ")
 
 
-def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() -> None:
+def test_a_plan_within_its_budget_without_one_or_where_no_machine_shall_stand_is_not_refused() -> None:
     made = plan(**PAIR)
     over = replace(made, unneeded=frozenset(machine.name for machine in made.machines))
     assert costs.plan_lines(spec(**PAIR), over) == []
+    refuse(plan(**PAIR), **PAIR, ec2={"budget": 17})
+    refuse(plan(**PAIR, ec2={"root_volume_type": "io2"}), **PAIR)
     refuse(over, **PAIR, ec2={"budget": 0.01, "max_lifetime": "never"})
 
 
@@ -107,11 +102,6 @@ def test_a_plan_above_its_budget_is_refused(ec2: dict[str, Any], said: str) -> N
     with pytest.raises(SpecError) as error:
         refuse(plan(**PAIR, ec2=ec2), **PAIR, ec2=ec2)
     assert str(error.value).startswith(f"mnist: ec2.budget: is {said}")
-
-
-def test_a_plan_within_its_budget_is_not() -> None:
-    refuse(plan(**PAIR), **PAIR, ec2={"budget": 17})
-    refuse(plan(**PAIR, ec2={"root_volume_type": "io2"}), **PAIR)
 
 
 def test_a_used_up_budget_creates_no_machine() -> None:
@@ -174,12 +164,9 @@ def test_what_was_spent_is_the_price_of_the_machines_for_the_time_of_the_run_and
 ) -> None:
     found = costs.observed_cost(run(0, ec2=ec2), NOON + 10 * HOUR, exist=exist)
     assert found["summary"].startswith(summary)
+    before = costs.observed_cost(None, NOON, exist=exist)
+    assert before == ({} if exist else {"per_hour": 0.0}), "before the first run"
     assert [found["per_hour"], found["spent"]] == pytest.approx([per_hour, spent], abs=1e-4)
-
-
-def test_before_the_first_run_nothing_is_known_of_what_was_spent() -> None:
-    assert costs.observed_cost(None, NOON, exist=True) == {}
-    assert costs.observed_cost(None, NOON, exist=False) == {"per_hour": 0.0}
 
 
 def test_the_plan_knows_the_price_the_maximum_and_the_limits() -> None:

@@ -20,14 +20,7 @@ from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
 from tfdeploy.backends.ec2.aws import account
-from tfdeploy.backends.ec2.aws.errors import (
-    TABLE,
-    Kind,
-    aws_errors,
-    kind_of,
-    provider_error,
-    translated,
-)
+from tfdeploy.backends.ec2.aws.errors import TABLE, Kind, aws_errors, kind_of, provider_error, translated
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.discover import discover_clusters, health
 from tfdeploy.backends.ec2.machine import ssh

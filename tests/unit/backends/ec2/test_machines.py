@@ -91,7 +91,10 @@ def test_the_tasks_of_a_machine_that_does_not_respond_need_ec2s_word(monkeypatch
         Ec2Access(cast(Any, None)).lost_effect(CLUSTER, "mnist-worker-m1")
 
 
-def test_a_machine_is_what_its_type_says() -> None:
+def test_a_machine_is_what_its_type_says_and_one_that_stands_has_its_addresses() -> None:
+    there = machine("mnist-ps-m0", replace(PS, private_ip="172.31.0.9"))
+    assert (there.role, there.public_ip, there.address) == ("Master", "198.51.100.7", "172.31.0.9")
+    assert model.ec2_machine(there).instance_id == "i-mnist-ps-m0"
     made = machine("mnist-worker-m0", jobs={"worker": {"ec2": {"instance_type": GPUS.name, "spot": True}}})
     assert (made.cpus, made.memory, made.gpus) == (48, GPUS.usable_memory, ("0", "1", "2", "3"))
     assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
@@ -114,13 +117,6 @@ def test_a_task_stands_on_a_machine_that_was_made_for_its_job(args: dict[str, An
     jobs = {one.name: one.jobs for one in made.machines}
     assert [task.hostname for task in made.tasks if task.job not in jobs[task.machine]] == []
     assert {job for whose in jobs.values() for job in whose} == {task.job for task in made.tasks}
-
-
-def test_a_machine_that_stands_has_its_addresses() -> None:
-    stands = replace(PS, private_ip="172.31.0.9")
-    made = machine("mnist-ps-m0", stands)
-    assert (made.role, made.public_ip, made.address) == ("Master", "198.51.100.7", "172.31.0.9")
-    assert model.ec2_machine(made).instance_id == "i-mnist-ps-m0"
 
 
 OLDER = replace(PS, image_id="ami-01")
@@ -213,12 +209,6 @@ def test_a_machine_that_is_made_anew_is_told_with_what_stands_there(
     assert sentences(*there, **args) == [told]
 
 
-def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
-    most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
-    planned = model.ec2_machine(machine("mnist-worker-m0", **of_worker(ebs_volumes=most)))
-    assert len(" ".join(planned.disks)) <= 256
-
-
 @pytest.mark.parametrize(
     ("args", "takers"),
     [
@@ -236,7 +226,10 @@ def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], take
     assert [model.ec2_machine(one).disks for one in made.machines] == [("vol-0a1b2c3d",)], "jobs on it share it"
 
 
-def test_containers_mount_the_disks_of_their_machines() -> None:
+def test_containers_mount_the_disks_of_their_machines_whose_tag_is_one_that_ec2_takes() -> None:
+    most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
+    planned = model.ec2_machine(machine("mnist-worker-m0", **of_worker(ebs_volumes=most)))
+    assert len(" ".join(planned.disks)) <= 256
     asked = spec(**PAIR, container={"volumes": ["/a:/b"]}, **of_worker(ebs_volumes=["9GiB:/c", "9GiB:/d"]))
     jobs = {job.name: _with_disks(job).container.volumes for job in asked.jobs}
     assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
@@ -278,11 +271,8 @@ def test_types_that_no_subnet_has_are_refused(
     with pytest.raises(SpecError) as error:
         machines._choose_subnet(spec(**PAIR, **args), found, frozenset(offered))
     assert str(error.value) == f"mnist: {said}{REMEDY}"
-
-
-def test_the_first_subnet_whose_zone_has_all_types_is_taken() -> None:
     for zones, subnet in (({"us-west-2a", "us-west-2b"}, NEAR), ({"us-west-2b"}, FAR)):
-        assert machines._choose_subnet(spec(**PAIR), [NEAR, FAR], frozenset(zones)) == subnet
+        assert machines._choose_subnet(spec(**PAIR), [NEAR, FAR], frozenset(zones)) == subnet, "the first that has all"
 
 
 def test_the_shared_folder_is_the_one_that_is_asked_for_or_the_clusters_own() -> None:

@@ -18,12 +18,7 @@ from tests.unit.backends.ec2.moto_account import moto_account
 from tests.unit.backends.ec2.watchdog.sending import TEXTS
 from tfdeploy.agent.model.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.model.run_state import RunState
-from tfdeploy.agent.record.artifact_manifest import (
-    ArtifactList,
-    ManifestArtifact,
-    ManifestFile,
-    stored_artifacts,
-)
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, stored_artifacts
 from tfdeploy.agent.record.record import FORMAT, RecordFormatError
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.ec2 import discover, record_bucket, resources

@@ -22,10 +22,7 @@ from tfdeploy.backends.ec2.swarm import SwarmProvider
 from tfdeploy.errors import NotFound, SpecError
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
-HOSTS = {
-    "mnist-ps-m0": Host("i-0a", "198.51.100.7", KEY),
-    "mnist-worker-m0": Host("i-0b", "198.51.100.8", f"{KEY}w"),
-}
+HOSTS = {"mnist-ps-m0": Host("i-0a", "198.51.100.7", KEY), "mnist-worker-m0": Host("i-0b", "198.51.100.8", f"{KEY}w")}
 
 
 @pytest.fixture(autouse=True)

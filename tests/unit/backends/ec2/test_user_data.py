@@ -6,11 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.cases import changed_lines, check_golden
-from tfdeploy.backends.ec2.machine.user_data import (
-    FAILED,
-    Boot,
-    user_data,
-)
+from tfdeploy.backends.ec2.machine.user_data import FAILED, Boot, user_data
 from tfdeploy.backends.ec2.watchdog.main import DEFAULTS
 from tfdeploy.spec.ec2 import MOST_VOLUMES
 

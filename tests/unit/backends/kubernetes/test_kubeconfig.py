@@ -228,16 +228,13 @@ def test_a_server_that_is_away_is_said_soon_to_be(server_at: Any, monkeypatch: p
     assert not api._responding, "the next call waits less"
 
 
-def test_a_busy_server_says_when_to_call_again(server_at: Any) -> None:
+def test_a_busy_server_says_when_to_call_again_and_what_one_refuses_is_not_repeated(server_at: Any) -> None:
     script = Script(BUSY, SHUTS_DOWN)
     with serving(script) as port:
         server = server_at(port)
         api._responding.add(server.server)
         assert server.post("/jobs", {})["kind"] == "Job"
     assert len(script.calls) == 3
-
-
-def test_what_the_server_refuses_is_not_repeated(server_at: Any) -> None:
     script = Script(FAILS)
     with serving(script) as port, pytest.raises(ApiError) as refused:
         server_at(port).get("/jobs")
