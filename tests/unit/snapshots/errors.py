@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tests.unit.backends.kubernetes.test_pods import placed
 from tests.unit.snapshots import error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER
@@ -25,7 +26,13 @@ SECRETS: list[Args] = [
     {"secrets": {"A": "canary"}, "env": {"A": "1"}},
 ]
 
-MOUNTS = ["", "source=aa,target=/b,colour=red"]
+MOUNTS = [
+    *("", "/a:/b:rx", "/a", "./a:/b", "a:/b", "type=bind,source=a,target=/b", "target=/b"),
+    *("source=aa,target=/b,colour=red", "source=aa,target=/b,readonly=yes"),
+]
+PLACEMENTS = [
+    *("address:UNIQUE", "hostname:MAX_PER:2", "hostname:LIKE:node-[12]", "hostname:LIKE:a.b", "hostname:UNLIKE:(a)|b")
+]
 
 
 def errors() -> str:
@@ -42,6 +49,7 @@ def errors() -> str:
             section(
                 "volumes", [error_of(partial(parse_mount, "mnist: container.volumes", text, {})) for text in MOUNTS]
             ),
+            section("placement on kubernetes", [error_of(partial(placed, text)) for text in PLACEMENTS]),
         ]
     )
 

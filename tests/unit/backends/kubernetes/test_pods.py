@@ -17,7 +17,6 @@ from tfdeploy.backends.kubernetes.planner import RESTARTS, pod_changes
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
 from tfdeploy.backends.kubernetes.resources import secrets_suffix
 from tfdeploy.backends.kubernetes.states import engine_task, is_node_silent
-from tfdeploy.errors import SpecError
 
 SETTINGS = PodSettings("an-image", "1000:1000", (PodMount("/data", "/data", True), PodMount("claim", "/mnt")), 1 << 20)
 DEPENDENCIES = {"agent": "the-agent", "token": "the-token", "secrets": "the-secrets"}
@@ -215,20 +214,3 @@ def test_what_a_node_must_have(text: str, condition: dict[str, Any]) -> None:
     assert node_conditions(text) == [condition]
     assert node_conditions(text, "pool:IS:b")[0] == condition, "all conditions must hold"
     assert node_conditions(text, "pool:IS:b")[1]["key"] == "pool"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("address:UNIQUE", "no label with their address"),
-        ("hostname:MAX_PER:2", "differ in tasks"),
-        ("hostname:LIKE:node-[12]", "not with regular expressions"),
-        ("hostname:LIKE:a.b", "not with regular expressions"),
-        ("hostname:UNLIKE:(a)|b", "not with regular expressions"),
-    ],
-)
-def test_what_kubernetes_cannot_keep_is_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(SpecError) as error:
-        placed(text)
-    assert error.value.where == "mnist: container.placement"
-    assert reason in error.value.wrong
