@@ -1,7 +1,7 @@
-"""What a version has stored of a cluster on `local`: the state of its stack, its record, its entry of the registry, its settings.
+"""What a version has stored of a cluster on `local`: the state of its stack, its record, and its entry in the registry.
 
-`python -m tests.integration.stored_cluster FILE` trains with the present version and writes the file. Nobody changes a file of a version that was
-released: a later version must read it.
+`python -m tests.integration.stored_cluster FILE` trains with the present version and writes the file. Nobody changes the file of
+a version that was released: later versions must read it.
 """
 
 import base64
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.integration.conftest import PROGRAM, SECRET, Project
+from tests.integration.conftest import PROGRAM, Project
 from tfdeploy.backends.local.paths import machine_id
 
 NAME = "frozen"

@@ -91,7 +91,7 @@ LOADED = [
             *SLOW,
             "tfdeploy.agent.model.sync",
             "tfdeploy.agent.model.settings",
-            "tfdeploy.agent.record.artifacts",
+            "tfdeploy.agent.record.artifact_selection",
             "tfdeploy.agent.record.output_search",
             "tfdeploy.backends.zipapp",
             "tfdeploy.backends.move_checks",

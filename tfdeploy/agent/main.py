@@ -72,7 +72,7 @@ def _run_for_user(verb: str, rest: "list[str]") -> int:
 
         return exec_command(Path(rest[0]), rest[1:])
     if verb == "archive":
-        from .launch.archive import archive_to_stdout
+        from .launch.copy_archive import archive_to_stdout
 
         return archive_to_stdout(Path(rest[0]), *rest[1:])
     from .wire.tcp_relay import relay

@@ -81,7 +81,7 @@ class LocalFiles(SocketConnection):
 
 
 def _send(folder: Path, base: str, path: str, far: socket.socket) -> None:
-    from ..agent.launch.archive import send_archive  # takes long to load
+    from ..agent.launch.copy_archive import send_archive  # takes long to load
 
     with suppress(OSError), far, far.makefile("wb") as stream:  # the client may close the connection
         send_archive(folder, base, path, stream)

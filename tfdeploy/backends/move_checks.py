@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from ..agent.control.artifact_uploads import has_uploads
 from ..agent.model.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
-from ..agent.record.artifacts import RESUMABLE
+from ..agent.record.artifact_selection import RESUMABLE
 from ..agent.record.record import Record
 from ..agent.record.stored_artifact import (
     CHECKPOINT,

@@ -7,7 +7,7 @@ from typing import Any
 from ..agent.control import elastic
 from ..agent.control.end_policy import is_worker
 from ..agent.model import task_command
-from ..agent.model.deciding import deciding_tasks
+from ..agent.model.deciding_tasks import deciding_tasks
 from ..agent.model.json_data import JsonData
 from ..agent.model.run_spec import RunSpec
 from ..agent.model.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues

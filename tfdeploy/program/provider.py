@@ -19,7 +19,7 @@ from pulumi.runtime.stack import wait_for_rpcs
 from ..backends.stack_config import plain_values
 from ..cluster import TensorFlowCluster
 from ..registry import versions
-from ..report.update_failure import failure_of
+from ..report.update_exit_code import failure_of
 from ..spec.arg_docs import CLASSES, described
 from .plugin_exit import follow_engine
 

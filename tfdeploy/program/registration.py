@@ -16,7 +16,7 @@ from .. import registry
 from ..agent.model.json_data import JsonData
 from ..backends.backend import Backend
 from ..backends.base import DependencyRequest, same_cluster
-from ..backends.not_replaced import not_replaced
+from ..backends.replacement_refusal import not_replaced
 from ..backends.zipapp import version
 from ..errors import TfdeployError, file_error
 from ..identity import identity_name, refuse_other_name, refuse_second, register_identity

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..agent.control.elastic import is_left_out, optional_workers
 from ..agent.control.end_policy import end_of_time, is_worker, may_fail
 from ..agent.model import run_state as states
-from ..agent.model.deciding import WORKER_0, deciding_tasks
+from ..agent.model.deciding_tasks import WORKER_0, deciding_tasks
 from ..agent.model.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.model.run_state import RunState, TaskState
 from ..agent.record.metric_values import number_in

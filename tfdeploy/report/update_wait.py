@@ -37,7 +37,7 @@ from .report import Report, report
 from .run_history import checkpoint_step
 from .summary import next_steps, summary
 from .tables import screen_text
-from .update_failure import fail_update
+from .update_exit_code import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
 """The shortest and the longest pause between two observations. The rows of Pulumi's display change once a second."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..agent.control.until_metrics import COMPARISONS
-from ..agent.model.deciding import ALL_WORKERS, CHIEF, WORKER_0
+from ..agent.model.deciding_tasks import ALL_WORKERS, CHIEF, WORKER_0
 from ..agent.model.json_data import JsonData
 from ..agent.model.run_spec import DEFAULT_PATTERNS
 from ..agent.model.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..agent.model.deciding import ALL_WORKERS
+from ..agent.model.deciding_tasks import ALL_WORKERS
 from ..agent.model.json_data import JsonData
 from ..agent.model.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.model.settings import Limits

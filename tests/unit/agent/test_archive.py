@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tfdeploy.agent.launch import archive
-from tfdeploy.agent.launch.archive import (
+from tfdeploy.agent.launch.copy_archive import (
     ABSOLUTE,
     FILE,
     FOLDER,

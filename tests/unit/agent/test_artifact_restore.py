@@ -10,7 +10,7 @@ from tfdeploy.agent.launch import artifact_restore
 from tfdeploy.agent.launch.artifact_restore import without_restored
 from tfdeploy.agent.launch.artifact_sender import scan
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifacts import Artifact, ArtifactFile, choose
+from tfdeploy.agent.record.artifact_selection import Artifact, ArtifactFile, choose
 from tfdeploy.agent.record.restorable import restorable, restored_path
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, KERAS
 

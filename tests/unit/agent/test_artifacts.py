@@ -7,7 +7,7 @@ import pytest
 from tfdeploy.agent.launch import artifact_sender
 from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
 from tfdeploy.agent.record import stored_artifact
-from tfdeploy.agent.record.artifacts import (
+from tfdeploy.agent.record.artifact_selection import (
     Artifact,
     ArtifactFile,
     FileInfo,

@@ -3,7 +3,7 @@
 import pytest
 
 from tfdeploy.agent.launch.artifact_sender import LOOK_SECONDS, CheckpointWatch
-from tfdeploy.agent.record.artifacts import Artifact, FileInfo, choose, whole_checkpoints
+from tfdeploy.agent.record.artifact_selection import Artifact, FileInfo, choose, whole_checkpoints
 
 PATTERNS = ["**/checkpoint", "**/*.index", "**/*.keras"]
 

@@ -28,7 +28,7 @@ from tfdeploy.agent.model.run_state import (
     RunState,
 )
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifacts import FileInfo, choose, relative_checkpoint
+from tfdeploy.agent.record.artifact_selection import FileInfo, choose, relative_checkpoint
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.backends import move_record

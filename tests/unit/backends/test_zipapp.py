@@ -32,7 +32,13 @@ print(json.dumps(names))
         # A controller has a record, and the end of a run has artifacts.
         (
             ["main", "launch.launcher"],
-            ["uuid", "zipfile", "agent.record.artifacts", "agent.record.record", "agent.control.until_metrics"],
+            [
+                "uuid",
+                "zipfile",
+                "agent.record.artifact_selection",
+                "agent.record.record",
+                "agent.control.until_metrics",
+            ],
         ),
         (["main", "wire.rpc"], ["shutil", "subprocess", "agent.model.run_state"]),
     ],

@@ -8,7 +8,7 @@ machine of the task that decides the result uploads last: where others have file
 from typing import Dict, List, Optional, Set, Tuple
 
 from ..model import events
-from ..model.deciding import deciding_tasks
+from ..model.deciding_tasks import deciding_tasks
 from ..model.events import Event
 from ..model.run_state import (
     FINAL,

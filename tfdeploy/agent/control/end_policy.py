@@ -3,7 +3,7 @@
 import math
 from typing import List, Optional
 
-from ..model.deciding import deciding_names, deciding_tasks
+from ..model.deciding_tasks import deciding_names, deciding_tasks
 from ..model.run_state import (
     BUDGET,
     DEAD,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Iterator, List, Sequence
 from urllib.parse import quote
 
-from ..record.artifacts import OWN_FILES, Artifact
+from ..record.artifact_selection import OWN_FILES, Artifact
 from ..record.restorable import RestorableFile, restored_path
 from ..record.stored_artifact import FILES
 from ..system.files import sha256_of

@@ -27,7 +27,7 @@ from typing import (
 from urllib.parse import quote
 
 from ..model.sync import UploadRequest
-from ..record.artifacts import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
+from ..record.artifact_selection import OWN_FILES, Artifact, ArtifactFile, FileInfo, choose, limited, whole_checkpoints
 from ..record.record_files import PART
 from ..record.stored_artifact import (
     CHANGED,

@@ -30,7 +30,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 def unstored_models(folder: Path, since: float) -> List[str]:
     """The models and checkpoints in a working directory, which nothing stores, that are newer than this time."""
     from ..model.run_spec import DEFAULT_PATTERNS  # needed once, at the end of a program
-    from ..record.artifacts import choose  # needed once, at the end of a program
+    from ..record.artifact_selection import choose  # needed once, at the end of a program
     from .artifact_sender import scan
 
     files, _ = scan(folder)  # what cannot be read is left out

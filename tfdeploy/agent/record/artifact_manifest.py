@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..system.files import write_whole
-from .artifacts import RESUMABLE
+from .artifact_selection import RESUMABLE
 from .record_files import is_valid_name
 from .stored_artifact import CHECKPOINT, FILES, MAX_BYTES, MAX_FILES, LeftOut, StoredArtifact
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
-from ..model.deciding import deciding_tasks
+from ..model.deciding_tasks import deciding_tasks
 from ..model.events import PATTERN_DISABLED, PATTERN_SLOW, Event
 from ..model.run_state import FINAL, TASKS_SUCCEEDED, WORKERS, RunState
 from ..system.files import write_whole

@@ -18,7 +18,7 @@ from ...spec.docker import HOST
 from ...spec.ec2 import ANYWHERE, NEW, PRIVATE, PUBLIC, SSM, Ec2Spec
 from ..base import ClusterRef
 from ..docker.labels import name_prefix
-from ..not_replaced import not_replaced
+from ..replacement_refusal import not_replaced
 from ..zipapp import watchdog
 from . import record_bucket
 from .aws import account, api

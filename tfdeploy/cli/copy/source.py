@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...agent.launch.archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, Begin
+from ...agent.launch.copy_archive import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, Begin
 from ...agent.record.terminal_text import shown_text
 from ...backends.backend import access
 from ...backends.connection import Connection, LocalFiles

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from ...agent.launch.archive import BEGIN, CONTENT, END, Begin, End
+from ...agent.launch.copy_archive import BEGIN, CONTENT, END, Begin, End
 from ...backends.connection import Connection
 from ...errors import DISK_FULL, BackendError, Unreachable, file_error
 from .destination import make_folder, write_file, write_reason

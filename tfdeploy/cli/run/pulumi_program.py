@@ -8,7 +8,7 @@ import pulumi
 from ...cluster import TensorFlowCluster
 from ...errors import SpecError
 from ...program.announcements import also_warn
-from ...report.update_failure import ignore_failed_runs
+from ...report.update_exit_code import ignore_failed_runs
 from .cluster_arguments import CLUSTER
 from .stack import REFUSAL, WARNINGS, Call, stored_call
 

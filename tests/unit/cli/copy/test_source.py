@@ -9,7 +9,7 @@ from tests.clusters import ID
 from tests.unit.cli import calling
 from tests.unit.cli.calling import Result
 from tests.unit.cli.commands.test_runs import add, entry
-from tfdeploy.agent.launch.archive import ABSOLUTE, TRAIN_DIR, WORK
+from tfdeploy.agent.launch.copy_archive import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.completion import candidates
 from tfdeploy.cli.copy.source import RunPath, TaskPath, parse_source

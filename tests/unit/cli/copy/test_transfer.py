@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cases import no_space
-from tfdeploy.agent.launch.archive import ABSOLUTE, FOLDER
+from tfdeploy.agent.launch.copy_archive import ABSOLUTE, FOLDER
 from tfdeploy.backends.connection import LocalFiles
 from tfdeploy.cli.copy import transfer
 from tfdeploy.cli.copy.transfer import ArrivingFiles, CopyResult, copy_to_stdout
