@@ -140,10 +140,17 @@ class Cluster:
             process = self.project.start(*COMMANDS[name], "--stack", self.project.stack)
         else:
             process = self.project.begin(COMMAND, *name.split(), "--cluster", "test", "--stack", self.project.stack)
-        return Running(name, process, self._threads.submit(lambda: process.communicate()[0]))
+        return Running(name, process, self._threads.submit(self._output, name, process))
+
+    def _output(self, name: str, process: "Popen[str]") -> str:
+        """What a command has printed, at its end. What became of the checkpoints is noted before another command creates new ones."""
+        output = process.communicate()[0]
+        if name == "destroy":
+            self._note_storage()
+        return output
 
     def finish(self, running: Running, must: bool = False) -> str:
-        """Wait for a command; note how it ended, and what became of the checkpoints."""
+        """Wait for a command; note how it ended."""
         number = len(self.story.outputs) + 1
         try:
             output = running.output.result(self.COMMAND_SECONDS)
@@ -162,7 +169,6 @@ class Cluster:
             self.story.destroy_failed |= has_failed
             # What a `destroy` has left undone, any later `up` may repair.
             self.story.touches[-1].end = inf if has_failed else time.monotonic() + self.SETTLE_SECONDS
-            self._note_storage()
         return output
 
     def command(self, name: str, must: bool = False) -> str:
