@@ -7,7 +7,7 @@ from typing import Any
 
 MOST_FAULTS = 4
 WORKERS = 2
-COMMANDS = ("up", "refresh", "destroy", "heal")
+COMMANDS = ("up", "refresh", "destroy", "restart --lost")
 """Commands during which a fault may happen."""
 
 CLOCK_FAULTS = ("clock_step", "controller_away", "cut_machine", "cut_network", "suspend_all", "suspend_engine")

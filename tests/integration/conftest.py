@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -96,9 +96,17 @@ def imported(backend: str, *parts: str) -> tuple[str, ...]:
 @contextmanager
 def plugins_end(pid: int) -> Iterator[None]:
     """Let a `pulumi` die, and wait for the end of its `PLUGINS`. Hosts of languages and providers of others end within five minutes."""
-    started = [one for one in psutil.Process(pid).children(recursive=True) if _is_plugin(one)]
+    started: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        started = [one for one in psutil.Process(pid).children(recursive=True) if _is_plugin(one)]
     yield
     until(lambda: not any(map(_is_plugin, started)), "the end of the plugins", seen=lambda: started)
+
+
+def _is_halted(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    return True
 
 
 def _is_plugin(process: psutil.Process) -> bool:
@@ -218,20 +226,18 @@ class Project:
         """Kill what `start` started; but not while it writes the stack's state, which Pulumi does in place: a torn one has to be
         repaired by hand."""
         with plugins_end(process.pid):
-            until(lambda: self._halted_with_whole_state(process.pid), "a state that is whole")
+            until(lambda: self._halted_with_whole_state(process), "a state that is whole")
             process.kill()
             process.wait()
 
-    def _halted_with_whole_state(self, pid: int) -> bool:
-        os.kill(pid, signal.SIGSTOP)
-        until(
-            lambda: psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE), "a stopped process"
-        )
+    def _halted_with_whole_state(self, process: "subprocess.Popen[str]") -> bool:
+        process.send_signal(signal.SIGSTOP)  # nothing where it has ended
+        until(lambda: _is_halted(process.pid), "a stopped process")
         try:
             for state in (self.folder / "backend").glob(".pulumi/stacks/**/*.json*"):
                 json.loads(state.read_text())
         except ValueError:
-            os.kill(pid, signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
             return False
         return True
 

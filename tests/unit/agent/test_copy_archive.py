@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent.launch import archive
+from tfdeploy.agent.launch import copy_archive
 from tfdeploy.agent.launch.copy_archive import (
     ABSOLUTE,
     FILE,
@@ -46,13 +46,13 @@ def while_sent(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]],
     """Do something when the content of a file was read."""
 
     def do(action: Callable[[], Any]) -> None:
-        class Changing(archive._Padded):
+        class Changing(copy_archive._Padded):
             def read(self, size: int) -> bytes:
                 data = super().read(size)
                 action()
                 return data
 
-        monkeypatch.setattr(archive, "_Padded", Changing)
+        monkeypatch.setattr(copy_archive, "_Padded", Changing)
 
     return do
 
@@ -97,7 +97,7 @@ def test_what_does_not_exist_is_reported_with_what_there_is(tmp_path: Path) -> N
 
 def test_without_a_program_there_is_no_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sent(".", WORK)[0] == Begin(NO_PROGRAM)
-    monkeypatch.setattr(archive, "program_context", lambda *_: ProgramContext("/", {}))
+    monkeypatch.setattr(copy_archive, "program_context", lambda *_: ProgramContext("/", {}))
     refused = sent(".", TRAIN_DIR)[0]
     assert (refused.kind, "TFDEPLOY_TRAIN_DIR" in refused.reason) == (REFUSED, True)
 
@@ -122,19 +122,19 @@ def test_a_file_that_changes_meanwhile_is_named(tmp_path: Path, while_sent: Any,
 def test_a_file_that_ends_too_early_or_cannot_be_read_on_does_not_disturb_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Failing(archive._Padded):
+    class Failing(copy_archive._Padded):
         def read(self, size: int) -> bytes:
             if size == 3:
                 self.error = "Input/output error"
                 return b"\0" * size
             return super().read(size)
 
-    monkeypatch.setattr(archive, "_Padded", Failing)
+    monkeypatch.setattr(copy_archive, "_Padded", Failing)
     (tmp_path / "bad").write_bytes(b"123")
     (tmp_path / "good").write_bytes(b"12345")
     _, contents, end = sent(str(tmp_path))
     assert (contents["content/good"], end.failed) == (b"12345", {"bad": "Input/output error"})
-    short = archive._Padded(io.BytesIO(b"12"))
+    short = copy_archive._Padded(io.BytesIO(b"12"))
     assert short.read(5) == b"12\0\0\0"
 
 
