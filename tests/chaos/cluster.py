@@ -139,7 +139,8 @@ class Cluster:
         if name in COMMANDS:
             process = self.project.start(*COMMANDS[name], "--stack", self.project.stack)
         else:
-            cluster = [] if "--lost" in name else ["--cluster", "test"]  # what is lost is restored in all clusters of a stack
+            # What is lost is restored in all clusters of a stack.
+            cluster = [] if "--lost" in name else ["--cluster", "test"]
             process = self.project.begin(COMMAND, *name.split(), *cluster, "--stack", self.project.stack)
         return Running(name, process, self._threads.submit(self._output, name, process))
 
