@@ -1,6 +1,7 @@
 """The `tfdeploy` command, called as a user calls it."""
 
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def tfdeploy(project: Project, *arguments: str, folder: Path | None = None, **en
     """Call the command in the folder of a project's program."""
     code, out, err = Verbs(folder or project.program, {**project.env, **env}).call(*arguments)
     return Answer(code, out.decode(), err)
+
+
+def start(project: Project, *arguments: str) -> "subprocess.Popen[str]":
+    """Start the command, its output into a pipe."""
+    return subprocess.Popen(
+        ["tfdeploy", *arguments],
+        cwd=project.program,
+        env=project.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def open_gate(project: Project) -> None:

@@ -5,25 +5,12 @@ import re
 import signal
 import subprocess
 
-from tests.cli.calling import open_gate, tfdeploy
+from tests.cli.calling import open_gate, start, tfdeploy
 from tests.integration.conftest import Project
 from tests.verbs import Terminal
 from tests.waiting import PATIENCE, until
 
 ONE = 'command=["python", "train.py"], code="code", workers=1, wait="0"'
-
-
-def start(project: Project, *arguments: str) -> "subprocess.Popen[str]":
-    """Start the command, its output into a pipe."""
-    return subprocess.Popen(
-        ["tfdeploy", *arguments],
-        cwd=project.program,
-        env=project.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def terminal(project: Project, *arguments: str, **env: str) -> Terminal:

@@ -1,10 +1,9 @@
 """`tfdeploy report` of a real cluster: as a file, live, and when the cluster is gone."""
 
 import signal
-import subprocess
 
 from tests.cli.browser import Browser
-from tests.cli.calling import open_gate, tfdeploy
+from tests.cli.calling import open_gate, start, tfdeploy
 from tests.http_server import fetched
 from tests.integration.conftest import Project
 from tests.waiting import PATIENCE, until
@@ -44,14 +43,7 @@ def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, 
 
 
 def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
-    process = subprocess.Popen(
-        ["tfdeploy", "report", "--serve"],
-        cwd=training.program,
-        env=training.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start(training, "report", "--serve")
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

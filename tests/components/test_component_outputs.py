@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from tests.components.mocked import declare, run, without_secrets
+from tests.components.mocked import Recorder, declare, run, without_secrets
 from tfdeploy import TensorFlowCluster
 
 CANARY = "canary-19ab"
@@ -28,6 +28,20 @@ def output(value: Any) -> "pulumi.Output[Any]":
 
 def unknown() -> "pulumi.Output[Any]":
     return output(pulumi.UNKNOWN)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is printed as information or as a warning."""
+    texts: list[str] = []
+    for kind in ("info", "warn"):
+        monkeypatch.setattr(pulumi.log, kind, lambda text, *_, **__: texts.append(text))
+    return texts
+
+
+def names(recorder: Recorder) -> list[str]:
+    """The names of all resources."""
+    return [line.rpartition("::")[2] for line in recorder.urns().splitlines()]
 
 
 def refusal(program: Callable[[], Any], preview: bool = False) -> str:
@@ -132,10 +146,7 @@ def test_an_error_is_a_sentence_and_nothing_of_the_cluster_is_registered(
     assert CANARY not in said or "secret" not in sentence
 
 
-def test_a_preview_says_what_it_does_not_know_and_plans_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "info", lambda text, *_, **__: said.append(text))
-
+def test_a_preview_says_what_it_does_not_know_and_plans_the_rest(said: list[str]) -> None:
     def program() -> None:
         declare(workers=1, env={"A": unknown()}, command=["python", "-c", unknown()], train_dir=unknown())
 
@@ -152,22 +163,15 @@ def test_a_preview_says_what_it_does_not_know_and_plans_the_rest(monkeypatch: py
 
 
 @pytest.mark.parametrize("name", ["workers", "backend", "jobs"])
-def test_a_preview_that_does_not_know_what_shapes_the_cluster_promises_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "info", lambda text, *_, **__: said.append(text))
+def test_a_preview_that_does_not_know_what_shapes_the_cluster_promises_nothing(name: str, said: list[str]) -> None:
     args: dict[str, Any] = {"workers": 1, name: unknown()}
-    urns = run(lambda: declare(**args), preview=True).urns()
-    assert [line.rpartition("::")[2] for line in urns.splitlines()] == ["mnist"]
+    assert names(run(lambda: declare(**args), preview=True)) == ["mnist"]
     (sentence,) = said
     assert sentence.startswith("mnist: this preview cannot show the cluster")
     assert f"only the update knows `{name}`; the update creates it, or refuses it." in sentence
 
 
-def test_a_whole_env_that_is_secret_and_not_known_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "info", lambda text, *_, **__: said.append(text))
+def test_a_whole_env_that_is_secret_and_not_known_is_not_refused(said: list[str]) -> None:
     run(lambda: declare(workers=1, env=pulumi.Output.secret(unknown())), preview=True)
     assert "only the update knows `env`" in said[0]
 
@@ -180,11 +184,8 @@ def test_an_error_of_the_programs_own_apply_is_not_the_clusters() -> None:
         run(lambda: declare(workers=1, env={"A": output("x").apply(read)}))
 
 
-def test_an_update_does_not_create_a_cluster_of_unknown_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
-    urns = run(lambda: declare(workers=1, env={"A": unknown()})).urns()
-    assert [line.rpartition("::")[2] for line in urns.splitlines()] == ["mnist"]
+def test_an_update_does_not_create_a_cluster_of_unknown_arguments(said: list[str]) -> None:
+    assert names(run(lambda: declare(workers=1, env={"A": unknown()}))) == ["mnist"]
     assert said == ["mnist: the cluster is not created, because what `env.A` comes from was not created."]
 
 
@@ -207,8 +208,7 @@ def test_a_preview_that_cannot_plan_refuses_the_arguments_that_it_knows() -> Non
 )
 def test_a_preview_does_not_refuse_what_it_does_not_know(group: dict[str, Any]) -> None:
     ec2 = {"instance_type": "m7i.large", **{key: make() for key, make in group.items()}}
-    urns = run(lambda: declare(workers=1, backend="ec2", ec2=ec2), preview=True).urns()
-    assert [line.rpartition("::")[2] for line in urns.splitlines()] == ["mnist"]
+    assert names(run(lambda: declare(workers=1, backend="ec2", ec2=ec2), preview=True)) == ["mnist"]
 
 
 def test_unknown_members_of_a_group_that_is_not_used_do_not_matter() -> None:

@@ -9,27 +9,26 @@ from tests.docker.project import DockerProject
 
 
 @pytest.fixture
-def docker_projects(
-    tmp_path: Path, engine: str, python_image: str, monkeypatch: pytest.MonkeyPatch
+def project_on(
+    tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], DockerProject]]:
-    """Makes projects by name."""
+    """Makes a project on an engine."""
     made: list[DockerProject] = []
 
-    def make(name: str) -> DockerProject:
-        made.append(DockerProject(tmp_path / name, engine, python_image, name))
+    def make(host: str) -> DockerProject:
+        made.append(DockerProject(tmp_path / "project", host, python_image))
+        monkeypatch.setenv("XDG_STATE_HOME", str(made[-1].folder / "state"))
         return made[-1]
 
     yield make
     for project in made:
-        monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
         project.clean()
 
 
 @pytest.fixture
-def project(docker_projects: Callable[[str], DockerProject], monkeypatch: pytest.MonkeyPatch) -> DockerProject:
+def project(project_on: Callable[[str], DockerProject], engine: str) -> DockerProject:
     """One project with its stack."""
-    found = docker_projects("project")
-    monkeypatch.setenv("XDG_STATE_HOME", str(found.folder / "state"))
+    found = project_on(engine)
     found.write('command=["python", "train.py"], code="code", workers=1')
     found.init()
     return found

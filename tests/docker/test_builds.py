@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -99,38 +100,30 @@ def test_requirements_that_cannot_be_installed_fail_with_the_words_of_pip(projec
 
 @pytest.mark.full
 def test_an_image_is_pushed_and_pulled_by_other_machines_with_the_credentials_of_docker_login(
-    nested: Nested, python_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nested: Nested, project_on: Callable[[str], DockerProject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = DockerProject(tmp_path / "project", nested.manager, python_image)
-    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+    project = project_on(nested.manager)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     project.env["DOCKER_CONFIG"] = str(tmp_path)
-    try:
-        with registry(login=True, host=nested.gateway, secured=True) as closed:
-            assert closed.certificate is not None
-            nested.trust(closed.address, closed.certificate)
-            project.env["SSL_CERT_FILE"] = str(closed.certificate)
-            login = ("login", "--username", closed.user, "--password-stdin", closed.address)
-            docker(project.host, *login, stdin=closed.password)
-            write_image(project, "pushed")
-            apart = (
-                'workers=2, container={"placement": ["hostname:UNIQUE", "hostname:UNLIKE:m0"], "volumes": []}, wait="0"'
-            )
-            project.write(
-                f'{JOB.replace("workers=1", apart)}, container={{"registry": "{closed.address}/team"}}', SLEEPS
-            )
-            project.init()
-            project.up()
-            project.until_running("worker-0", "worker-1")
-            (name,) = built(project)
-            repository, _, tag = name.partition(f"{closed.address}/")[2].rpartition(":")
-            assert repository.startswith("team/")
-            assert closed.tags(repository) == [tag]
-            for hostname in ("m1", "m2"):
-                show = ("container", "ls", "--format", "{{.Image}}", *project.filters())
-                assert docker(nested.machines[hostname].engine, *show).partition("@")[0] == name, "it was pulled"
-            state = project.call("stack", "export", "--stack", project.stack).output
-            assert closed.password not in state
-            project.destroy()
-    finally:
-        project.clean()
+    with registry(login=True, host=nested.gateway, secured=True) as closed:
+        assert closed.certificate is not None
+        nested.trust(closed.address, closed.certificate)
+        project.env["SSL_CERT_FILE"] = str(closed.certificate)
+        login = ("login", "--username", closed.user, "--password-stdin", closed.address)
+        docker(project.host, *login, stdin=closed.password)
+        write_image(project, "pushed")
+        apart = 'workers=2, container={"placement": ["hostname:UNIQUE", "hostname:UNLIKE:m0"], "volumes": []}, wait="0"'
+        project.write(f'{JOB.replace("workers=1", apart)}, container={{"registry": "{closed.address}/team"}}', SLEEPS)
+        project.init()
+        project.up()
+        project.until_running("worker-0", "worker-1")
+        (name,) = built(project)
+        repository, _, tag = name.partition(f"{closed.address}/")[2].rpartition(":")
+        assert repository.startswith("team/")
+        assert closed.tags(repository) == [tag]
+        for hostname in ("m1", "m2"):
+            show = ("container", "ls", "--format", "{{.Image}}", *project.filters())
+            assert docker(nested.machines[hostname].engine, *show).partition("@")[0] == name, "it was pulled"
+        state = project.call("stack", "export", "--stack", project.stack).output
+        assert closed.password not in state
+        project.destroy()

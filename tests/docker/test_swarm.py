@@ -3,7 +3,7 @@
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,25 +51,6 @@ while True:
 
 LONGEST_GAP = 10.0
 """Seconds between two ticks of a program on a busy computer. One that is started again has a gap of more than the time of a cut."""
-
-Make = Callable[..., DockerProject]
-
-
-@pytest.fixture
-def make(tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes a project on an engine."""
-    made: list[DockerProject] = []
-
-    def project(host: str) -> DockerProject:
-        found = DockerProject(tmp_path / "project", host, python_image)
-        monkeypatch.setenv("XDG_STATE_HOME", str(found.folder / "state"))
-        found.env["COUNTER"] = "/tmp"
-        made.append(found)
-        return found
-
-    yield project
-    for found in made:
-        found.clean()
 
 
 def logs(project: DockerProject, hostname: str) -> list[str]:
@@ -133,8 +114,9 @@ def move_off_a_machine_that_the_user_calls_lost(nested: Nested, project: DockerP
         nested.readmit("m2")
 
 
-def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> None:
-    project = make(nested.manager)
+def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, project_on: Callable[[str], DockerProject]) -> None:
+    project = project_on(nested.manager)
+    project.env["COUNTER"] = "/tmp"
     project.write(SPREAD + ', container={"volumes": []}', TALKS)
     project.init()
     said = project.call("preview", "--stack", project.stack).output
@@ -180,14 +162,19 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
 
 
 def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_stays_finished(
-    engine: str, python_image: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str,
+    python_image: str,
+    project_on: Callable[[str], DockerProject],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     with machines.nested(engine, ["m0"], authorized_key=key.with_suffix(".pub").read_text().strip()) as found:
         found.load(python_image)
         monkeypatch.setenv("PATH", f"{_ssh(tmp_path, key)}:{__import__('os').environ['PATH']}")
-        project = make(f"ssh://root@{found.machines['m0'].address}")
+        project = project_on(f"ssh://root@{found.machines['m0'].address}")
+        project.env["COUNTER"] = "/tmp"
         project.env["PATH"] = f"{tmp_path / 'bin'}:{project.env['PATH']}"
         project.write(
             'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", container={"volumes": []}', TALKS

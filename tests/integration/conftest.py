@@ -261,7 +261,11 @@ class Project:
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:
         """Call the CLI and wait for its end."""
-        process = self.start(*arguments, env=env)
+        return self.run("pulumi", *arguments, "--non-interactive", env=env)
+
+    def run(self, *command: str, env: Mapping[str, str] | None = None) -> Call:
+        """Run any command to its end, in the folder of the program."""
+        process = self.begin(*command, env=env)
         output, _ = process.communicate()
         return Call(process.returncode, output)
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from io import StringIO
@@ -100,7 +99,7 @@ def take_pages(page: Path) -> None:
 def report_page(project: Project) -> Path:
     """The page of the cluster."""
     page = project.folder / "mnist.html"
-    subprocess.run([COMMAND, "report", "--save", page], cwd=project.program, env=project.env, check=True, stdout=-3)
+    project.tfdeploy("report", "--save", str(page))
     return page
 
 

@@ -1,6 +1,5 @@
 """Under Pulumi's Automation API a failed run raises `CommandError`, and the caller goes on."""
 
-import subprocess
 import sys
 
 from tests.integration.conftest import ROOT, Project
@@ -42,16 +41,9 @@ END = "the caller goes on"
 def call(project: Project, code: int) -> list[str]:
     """Run the caller's program to its end; its lines."""
     project.write("", program=CLUSTER.format(code=code))
-    done = subprocess.run(
-        [sys.executable, "-c", LOCAL + CALLER],
-        env=project.env,
-        cwd=project.program,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    done = project.run(sys.executable, "-c", LOCAL + CALLER)
+    assert done.exit_code == 0, done.output
+    return done.output.splitlines()
 
 
 def test_a_failed_run_is_an_error_each_time_and_its_outputs_are_recorded(project: Project) -> None:
@@ -64,8 +56,7 @@ def test_the_program_of_the_page_trains_and_removes_the_cluster(project: Project
     program, *_ = blocks(ROOT / "docs" / "how-to" / "automate.md", "python")
     (project.program / "train").mkdir()
     (project.program / "train" / "train.py").write_text(SCRIPT)
-    call = [sys.executable, "-c", program.text]
-    done = subprocess.run(call, env=project.env, cwd=project.program, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "fitted: 0.75" in done.stdout.splitlines()
+    done = project.run(sys.executable, "-c", program.text)
+    assert done.exit_code == 0, done.output
+    assert "fitted: 0.75" in done.output.splitlines()
     project.assert_nothing_left()

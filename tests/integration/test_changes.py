@@ -37,10 +37,8 @@ def suspended(process: "subprocess.Popen[str]") -> Iterator[None]:
 def check_readers(project: Project) -> None:
     """Commands that only read come to an end; `explain` has 1 where something is wrong."""
     for verb in ("status", "logs", "explain", "runs"):
-        done = subprocess.run(
-            [COMMAND, verb], cwd=project.program, env=project.env, capture_output=True, timeout=60, check=False
-        )
-        assert done.returncode in (0, 1), (verb, done.stderr)
+        done = project.run(COMMAND, verb)
+        assert done.exit_code in (0, 1), (verb, done.output)
 
 
 def test_ctrl_z_blocks_no_reader_and_ctrl_c_while_waiting_detaches_as_one_sentence_has_said(project: Project) -> None:

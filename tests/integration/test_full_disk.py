@@ -42,7 +42,7 @@ def test_a_full_state_folder_is_a_sentence_and_nothing_is_lost(project: Project)
     project.write('command=["python", "train.py"], code="code", workers=1, backend="local"', "print('trained')")
     (project.folder / "state").mkdir()
     command = ("unshare", "--mount", "--propagation", "private", "--", "sh", "-c", SCRIPT)
-    output, _ = project.begin(*command, env={"PROGRAM": str(project.program)}).communicate()
+    output = project.run(*command, env={"PROGRAM": str(project.program)}).output
     calls = re.findall(r"=== ([^\n]*)\n(.*?)=== exit code (\d+)\n", output, re.DOTALL)
     failed = [name for name, _, code in calls if code != "0"]
     assert failed == [*(f"full but for {spare} bytes" for spare in (0, 12288, 65536)), "full again"], output

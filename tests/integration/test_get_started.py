@@ -1,7 +1,6 @@
 """docs/get-started.md, from its first file to its last command, with real TensorFlow."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,21 +37,12 @@ def test_every_command_of_the_page_runs(project: Project) -> None:
     assert len(steps) > 10
     outputs: dict[str, str] = {}
     for command, shown in steps:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=project.program,
-            # Pulumi's own variable for `--yes`, so that the commands are those of the page.
-            env={**project.env, "PULUMI_SKIP_CONFIRMATIONS": "true"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{command}:\n{done.stdout}"
+        # Pulumi's own variable for `--yes`, so that the commands are those of the page.
+        done = project.run("bash", "-c", command, env={"PULUMI_SKIP_CONFIRMATIONS": "true"})
+        assert done.exit_code == 0, f"{command}:\n{done.output}"
         if shown:
-            assert done.stdout.strip() == shown.strip(), command
-        outputs.setdefault(command, done.stdout)
+            assert done.output.strip() == shown.strip(), command
+        outputs.setdefault(command, done.output)
     assert len(re.findall("loss", outputs["tfdeploy logs chief-0 --grep loss --tail 3"])) == 3
     (end,) = [block for block in blocks(PAGE) if not block.language]
     assert {*_lines(end.text)} - {"…"} <= {*_lines(outputs["pulumi up"])}

@@ -47,13 +47,12 @@ class OfUser(Project):
 
     def shown(self, cluster: str = "test") -> dict[str, Any]:
         """What `tfdeploy status` says to this user, who has one cluster."""
-        said, _ = self.begin(COMMAND, "show", "--json", "--cluster", cluster).communicate()
-        (found,) = json.loads(said)
+        (found,) = json.loads(self.run(COMMAND, "show", "--json", "--cluster", cluster).output)
         return dict(found)
 
     def leftovers(self) -> list[dict[str, str]]:
         """What `tfdeploy ls --leftovers` lists for this user."""
-        said, _ = self.begin(COMMAND, "ls", "--leftovers", "--json").communicate()
+        said = self.run(COMMAND, "ls", "--leftovers", "--json").output
         found: list[dict[str, str]] = json.loads(said)["leftovers"]
         return found
 
@@ -109,9 +108,8 @@ def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_us
     assert [row["home"] for row in ada.leftovers()] == [str(ada.places().home)]
     assert ben.leftovers() == []
     before = ben.processes()
-    removed = ada.begin(COMMAND, "ls", "--leftovers", "--delete", "--yes", "--stack", "test")
-    said, _ = removed.communicate()
-    assert removed.returncode == 0, said
+    removed = ada.run(COMMAND, "ls", "--leftovers", "--delete", "--yes", "--stack", "test")
+    assert removed.exit_code == 0, removed.output
     ada.assert_nothing_left()
     assert ben.processes() == before
     assert ben.shown()["state"] == "running"

@@ -74,11 +74,9 @@ def test_a_package_is_added_and_used_without_a_registry(
     project.name = "yaml"
     project.init()
     project.env |= {**served.env, **offline, "PULUMI_SKIP_UPDATE_CHECK": "true"}
-    added = subprocess.run(
-        ["bash", "-c", command], cwd=project.program, env=project.env, capture_output=True, text=True, check=False
-    )
-    assert added.returncode == 0, added.stdout + added.stderr
-    assert re.search(r"^Added package (owner/)?tfdeploy$", added.stderr, re.MULTILINE)
+    added = project.run("bash", "-c", command)
+    assert added.exit_code == 0, added.output
+    assert re.search(r"^Added package (owner/)?tfdeploy$", added.output, re.MULTILINE)
     project.up()
     assert project.outputs()["loss"] == 0.25
     project.destroy()
