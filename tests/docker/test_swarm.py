@@ -52,6 +52,8 @@ while True:
 LONGEST_GAP = 10.0
 """Seconds between two ticks of a program on a busy computer. One that is started again has a gap of more than the time of a cut."""
 
+Make = Callable[[str], DockerProject]
+
 
 def logs(project: DockerProject, hostname: str) -> list[str]:
     """The lines of a task, as a look has them now."""
@@ -162,11 +164,7 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, project_on: Cal
 
 
 def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_stays_finished(
-    engine: str,
-    python_image: str,
-    project_on: Callable[[str], DockerProject],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    engine: str, python_image: str, project_on: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
