@@ -16,12 +16,7 @@ from tfdeploy.agent.control.record_import import ImportRequest
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import RunResult, RunState
-from tfdeploy.agent.record.artifact_manifest import (
-    ArtifactList,
-    ManifestArtifact,
-    ManifestFile,
-    save_manifest,
-)
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.lost_record import give_record

@@ -27,10 +27,7 @@ def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
     (tmp_path / "artifacts/saved").mkdir(parents=True)
     for name, content in (("saved/model.ckpt-5.index", "index"), ("saved/checkpoint", "text"), ("k", "1"), ("x", "x")):
         (tmp_path / "artifacts" / name).write_text(content)
-    assert restorable(tmp_path) == [
-        ("saved/model.ckpt-5.index", 5, "its own"),
-        ("saved/checkpoint", 4, "known"),
-    ]
+    assert restorable(tmp_path) == [("saved/model.ckpt-5.index", 5, "its own"), ("saved/checkpoint", 4, "known")]
     assert restorable(tmp_path / "none") == []
     (tmp_path / "artifacts.json").write_text("damaged")
     assert ("k", 1, hashlib.sha256(b"1").hexdigest()) in restorable(tmp_path), "of a list that is made anew, too"

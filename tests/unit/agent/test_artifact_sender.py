@@ -12,14 +12,7 @@ from tfdeploy.agent.launch.artifact_sender import ArtifactSender, Interrupted
 from tfdeploy.agent.model.sync import UploadRequest
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
-from tfdeploy.agent.record.stored_artifact import (
-    CHANGED,
-    DISK_FULL,
-    LIMIT,
-    UNREADABLE,
-    WRONG_HASH,
-    LeftOut,
-)
+from tfdeploy.agent.record.stored_artifact import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
 
 RUN = "0123456789ab"
 
@@ -76,13 +69,13 @@ def sender(calls: Calls, is_interrupted: bool = False) -> ArtifactSender:
     return ArtifactSender(calls, "worker-0", request, lambda _: is_interrupted)  # type: ignore[arg-type]
 
 
-def stored(calls: Calls, tmp_path: Path) -> set[str]:
-    return {item.name for item in load_manifest(tmp_path / "runs" / RUN).artifacts}
+def stored(calls: Calls) -> set[str]:
+    return {item.name for item in load_manifest(calls.store._runs / RUN).artifacts}
 
 
-def test_all_is_sent_once(calls: Calls, tmp_path: Path) -> None:
+def test_all_is_sent_once(calls: Calls) -> None:
     sender(calls).send()
-    assert (stored(calls, tmp_path), calls.left_out) == ({"one.keras", "two.keras"}, [])
+    assert (stored(calls), calls.left_out) == ({"one.keras", "two.keras"}, [])
     sent = len(calls.parts)
     sender(calls).send()
     assert len(calls.parts) == sent
@@ -90,7 +83,7 @@ def test_all_is_sent_once(calls: Calls, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("damaged", "is_stored"), [(1, True), (99, False)])
 def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: int, is_stored: bool
+    calls: Calls, monkeypatch: pytest.MonkeyPatch, damaged: int, is_stored: bool
 ) -> None:
     put, count = calls.store.put, iter(range(999))
 
@@ -102,10 +95,10 @@ def test_a_part_that_is_damaged_on_its_way_is_sent_again_and_named_at_last(
     sender(calls).send()
     assert calls.left_out is not None
     assert [item.reason for item in calls.left_out] == ([] if is_stored else [WRONG_HASH])
-    assert len(stored(calls, tmp_path)) == 1 + is_stored
+    assert len(stored(calls)) == 1 + is_stored
 
 
-def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_is_named(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     real_open = os.open
 
     def refuse(path: str, *rest: Any) -> int:
@@ -119,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monke
     assert {item.reason for item in calls.left_out} == {UNREADABLE}
 
 
-def test_a_file_that_always_changes_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_always_changes_is_named(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     read = artifact_sender._read
 
     def change(content: IO[bytes], size: int) -> bytes:
@@ -129,12 +122,10 @@ def test_a_file_that_always_changes_is_named(calls: Calls, tmp_path: Path, monke
     monkeypatch.setattr(artifact_sender, "_read", change)
     sender(calls).send()
     assert calls.left_out == [LeftOut("one.keras", 9, CHANGED)]
-    assert stored(calls, tmp_path) == {"two.keras"}
+    assert stored(calls) == {"two.keras"}
 
 
-def test_a_file_that_is_removed_before_its_turn_is_no_artifact(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_removed_before_its_turn_is_no_artifact(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     json_bytes = calls.json_bytes
 
     def remove(method: str, path: str, body: bytes) -> dict[str, Any]:
@@ -144,10 +135,10 @@ def test_a_file_that_is_removed_before_its_turn_is_no_artifact(
 
     monkeypatch.setattr(calls, "json_bytes", remove)
     sender(calls).send()
-    assert (len(stored(calls, tmp_path)), calls.left_out) == (1, [])
+    assert (len(stored(calls)), calls.left_out) == (1, [])
 
 
-def test_a_signal_ends_the_attempt(calls: Calls, tmp_path: Path) -> None:
+def test_a_signal_ends_the_attempt(calls: Calls) -> None:
     with pytest.raises(Interrupted):
         sender(calls, is_interrupted=True).send()
     assert calls.left_out is None
@@ -160,27 +151,25 @@ def test_what_is_given_up_is_named_without_what_is_stored(calls: Calls) -> None:
     assert [(item.name, item.size, item.reason) for item in calls.left_out or ()] == [("two.keras", 5, DISK_FULL)]
 
 
-def test_while_the_program_runs_its_newest_checkpoint_is_sent_when_it_has_changed(calls: Calls, tmp_path: Path) -> None:
+def test_while_the_program_runs_its_newest_checkpoint_is_sent_when_it_has_changed(calls: Calls) -> None:
     running = while_running(calls)
     running.send()
-    assert (stored(calls, tmp_path), calls.left_out) == (set(), None), "no call without a checkpoint"
+    assert (stored(calls), calls.left_out) == (set(), None), "no call without a checkpoint"
     for step in (1, 2):
         save(calls, step)
         running.send()
         sent = len(calls.parts)
         running.send()
-        assert (stored(calls, tmp_path), len(calls.parts)) == ({f"c-{step}"}, sent)
+        assert (stored(calls), len(calls.parts)) == ({f"c-{step}"}, sent)
     while_running(calls).send()
     assert len(calls.parts) == sent, "nor by the next launcher"
     request = UploadRequest(RUN, str(calls.train), ["**/*.keras", "**/checkpoint"])
     ArtifactSender(calls, "worker-0", request, lambda _: False).send()  # type: ignore[arg-type]
-    assert stored(calls, tmp_path) == {"c-2", "one.keras", "two.keras"}
+    assert stored(calls) == {"c-2", "one.keras", "two.keras"}
     assert len(calls.parts) == sent + 2, "the end sends what is not stored yet"
 
 
-def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow deletes old checkpoints, by default all but five."""
     save(calls, 1)
     json_bytes, steps = calls.json_bytes, iter((2, 3))
@@ -194,18 +183,18 @@ def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(
     running = while_running(calls)
     running.send()
     assert not (calls.train / "c-1.index").exists()
-    assert stored(calls, tmp_path) == {"c-1"}
+    assert stored(calls) == {"c-1"}
     running.send()
-    assert stored(calls, tmp_path) == {"c-3"}
+    assert stored(calls) == {"c-3"}
 
 
 def test_of_a_checkpoint_that_is_written_again_under_its_name_the_former_one_stays(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = while_running(calls)
     save(calls, 1)
     running.send()
-    before = {path.name: path.read_bytes() for path in (tmp_path / "runs" / RUN / "artifacts").iterdir()}
+    before = {path.name: path.read_bytes() for path in (calls.store._runs / RUN / "artifacts").iterdir()}
     save(calls, 1)
     running.send()
     json_bytes = calls.json_bytes
@@ -219,16 +208,14 @@ def test_of_a_checkpoint_that_is_written_again_under_its_name_the_former_one_sta
     sent = len(calls.parts)
     running.send()
     assert len(calls.parts) > sent
-    assert before == {path.name: path.read_bytes() for path in (tmp_path / "runs" / RUN / "artifacts").iterdir()}
+    assert before == {path.name: path.read_bytes() for path in (calls.store._runs / RUN / "artifacts").iterdir()}
     monkeypatch.undo()
     running.send()
     running.send()
-    assert (tmp_path / "runs" / RUN / "artifacts/c-1.index").read_text() == "index 2"
+    assert (calls.store._runs / RUN / "artifacts/c-1.index").read_text() == "index 2"
 
 
-def test_a_checkpoint_beyond_the_limits_is_left_out_once(
-    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_beyond_the_limits_is_left_out_once(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     running = while_running(calls)
     save(calls, 1)
     running.send()
@@ -237,7 +224,7 @@ def test_a_checkpoint_beyond_the_limits_is_left_out_once(
     running.send()
     assert calls.left_out is not None
     assert [(item.name, item.reason) for item in calls.left_out] == [("c-2", LIMIT)]
-    assert stored(calls, tmp_path) == {"c-1"}
+    assert stored(calls) == {"c-1"}
     calls.left_out = None
     running.send()
     assert calls.left_out is None

@@ -85,9 +85,7 @@ def files(runs: Path, run: str = RUN) -> dict[str, bytes]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
-def test_an_artifact_is_stored_when_all_of_its_files_are_whole_and_not_before(
-    tmp_path: Path, data: st.DataObject
-) -> None:
+def test_an_artifact_is_stored_when_all_its_files_are_whole_and_not_before(tmp_path: Path, data: st.DataObject) -> None:
     """In whatever parts its files arrive, damaged or at a wrong place, and however often it is listed anew."""
     runs = Path(tempfile.mkdtemp(dir=tmp_path))
     (runs / RUN).mkdir()
@@ -166,9 +164,7 @@ def test_a_second_upload_replaces_the_first_one(runs: Path, sending: Sending) ->
     assert sending.end(LeftOut("k", 1, LIMIT)) == ["k"]
 
 
-def test_of_files_with_one_name_those_of_the_last_upload_are_stored_and_none_after_it(
-    runs: Path, sending: Sending
-) -> None:
+def test_of_files_with_one_name_the_last_uploaded_are_stored_and_none_after(runs: Path, sending: Sending) -> None:
     for machine in ("b", "c", "a"):
         Sending(sending.store, machine).send("keras", "k", {"k": machine.encode()}, machine)
         assert files(runs) == {"k": machine.encode()}
@@ -312,9 +308,7 @@ def test_a_stored_file_that_was_lost_is_sent_and_stored_again(runs: Path, sendin
     assert files(runs) == {"k": b"content"}
 
 
-def test_the_oldest_runs_lose_their_artifacts_first(
-    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_runs_lose_artifacts_first(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifact_store, "CLUSTER_BYTES", 10)
     for number, run in enumerate(("one", "two", "three")):
         (runs / run).mkdir()
@@ -346,9 +340,7 @@ def test_a_damaged_manifest_is_that_of_the_folder(runs: Path, sending: Sending, 
     assert files(runs) == {**NEWEST[2], **checkpoint("model.ckpt-505")[2]}
 
 
-def test_a_manifest_that_cannot_be_read_is_not_an_empty_one(
-    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_manifest_is_not_empty(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
     sending.send(*NEWEST)
     before = (runs / RUN / "artifacts.json").read_bytes()
     with monkeypatch.context() as patch:

@@ -172,14 +172,6 @@ def test_a_machine_that_is_lost_while_its_task_runs_is_named_after_the_end_of_th
     assert cluster.end("worker-1").upload
 
 
-def tick(controller: Controller, clock: list[float], seconds: int) -> None:
-    """So much time passes for a controller that runs."""
-    controller.tick()
-    for _ in range(seconds):
-        clock[0] += 1
-        controller.tick()
-
-
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
     """Time passes; the tasks whose uploads are lost now."""
     cluster.now += seconds

@@ -36,18 +36,6 @@ def chosen(
 CHECKPOINT = ["checkpoint", "ckpt-1.index", "ckpt-1.data-00000-of-00001", "ckpt-2.index", "ckpt-2.data-00000-of-00001"]
 
 
-def test_models_keras_files_and_the_newest_checkpoint_are_the_default() -> None:
-    names = ["export/1/saved_model.pb", "export/1/variables/v", "deep/er/best.keras", "events.out", *CHECKPOINT]
-    assert chosen(names, text=named("/anywhere/ckpt-2")) == (
-        {
-            ("model", "export/1"): ["export/1/saved_model.pb", "export/1/variables/v"],
-            ("keras", "deep/er/best.keras"): ["deep/er/best.keras"],
-            ("checkpoint", "ckpt-2"): ["ckpt-2.data-00000-of-00001", "ckpt-2.index", "checkpoint"],
-        },
-        [],
-    )
-
-
 def test_what_workers_beside_the_chief_save_for_nobody_is_stored_only_where_a_pattern_names_it() -> None:
     names = [
         "model/saved_model.pb",
@@ -148,9 +136,7 @@ def test_what_is_beyond_the_limits_is_left_out_and_smaller_ones_are_not() -> Non
     assert [item.name for item in limited(items, 1000, 2)[0]] == ["one", "two"]
 
 
-def test_a_folder_is_searched_without_what_is_outside_of_it_or_tfdeploys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_leaves_out_what_is_outside_or_tfdeploys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, outside = tmp_path / "train", tmp_path / "outside"
     for path in (root / "sub", outside):
         path.mkdir(parents=True)

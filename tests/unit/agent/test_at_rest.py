@@ -51,9 +51,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Cut:
     return Cut(monkeypatch)
 
 
-def test_a_task_that_was_removed_while_its_machine_did_not_respond_is_waited_for_when_it_is_added_again(
-    cut: Cut,
-) -> None:
+def test_a_removed_task_whose_machine_was_silent_is_waited_for_when_it_is_added_again(cut: Cut) -> None:
     cut.remove("worker-1")
     cut.world.give(workers=2, success="worker-0")
     assert cut.silent() == 20.0
@@ -64,9 +62,7 @@ def test_a_task_that_was_removed_while_its_machine_did_not_respond_is_waited_for
     assert cut.silent() == 0.0
 
 
-def test_a_task_of_a_run_that_has_ended_is_waited_for_until_its_launcher_has_reported_that_nothing_runs(
-    cut: Cut,
-) -> None:
+def test_a_task_of_an_ended_run_is_waited_for_until_its_launcher_reports_that_nothing_runs(cut: Cut) -> None:
     cut.world.exit("worker-0")
     assert cut.world.verdict().startswith("succeeded")
     cut.world.wait(10)
@@ -76,9 +72,7 @@ def test_a_task_of_a_run_that_has_ended_is_waited_for_until_its_launcher_has_rep
     assert cut.silent() == 0.0
 
 
-def test_a_task_that_the_next_run_does_not_have_is_waited_for_until_its_launcher_reports_that_nothing_runs(
-    cut: Cut,
-) -> None:
+def test_a_task_that_the_next_run_lacks_is_waited_for_until_its_launcher_reports_that_nothing_runs(cut: Cut) -> None:
     before = cut.world.job
     spec = replace(before.spec, tasks=[task for task in before.spec.tasks if task.hostname != "worker-1"])
     cut.world.job = RunState(spec, cut.world.now)

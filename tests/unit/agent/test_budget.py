@@ -11,7 +11,6 @@ from tfdeploy.agent.control import move
 from tfdeploy.agent.control.clock import Clock
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.end_policy import spent
-from tfdeploy.agent.model.run_state import BUDGET, RunResult
 from tfdeploy.agent.record.record import Record
 
 HOUR = 3600.0
@@ -25,23 +24,19 @@ def world(**cost: float) -> World:
     return made
 
 
-def test_a_run_is_stopped_when_its_machines_have_cost_the_budget() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0, before=1.0)
-    job.wait(2 * HOUR - 1)
+TO_END = ", and the rest is for the time until they terminate themselves"
+
+
+@pytest.mark.parametrize(("to_end", "hours", "cost", "rest"), [(0.0, 2.0, "$5.00", ""), (0.5, 1.75, "$4.50", TO_END)])
+def test_a_run_is_stopped_when_its_machines_cost_the_budget(to_end: float, hours: float, cost: str, rest: str) -> None:
+    """In time for them to terminate themselves within it."""
+    job = world(budget=5.0, cost_per_hour=2.0, before=1.0, cost_to_end=to_end)
+    job.wait(hours * HOUR - 1)
     assert job.verdict() == "none"
     job.wait(1)
-    assert job.job.result == RunResult("stopped", BUDGET, job.now, spent=5.0, budget=5.0)
+    assert job.verdict() == f"stopped: its machines have cost {cost} of the budget of $5.00{rest}"
     assert job.running() == "tensorboard-0/1"
     assert job.states().startswith("ps-0 stopped (budget), worker-0 stopped (budget)")
-
-
-def test_a_run_is_stopped_in_time_for_its_machines_to_terminate_themselves_within_the_budget() -> None:
-    job = world(budget=5.0, cost_per_hour=2.0, before=1.0, cost_to_end=0.5)
-    job.wait(1.75 * HOUR - 1)
-    assert job.verdict() == "none"
-    job.wait(1)
-    rest = "and the rest is for the time until they terminate themselves"
-    assert job.verdict() == f"stopped: its machines have cost $4.50 of the budget of $5.00, {rest}"
 
 
 def test_a_budget_that_is_used_up_before_stops_the_run_before_its_first_start() -> None:
@@ -122,9 +117,7 @@ def test_a_clock_that_is_set_costs_nothing(tmp_path: Path, step: float) -> None:
 
 
 @pytest.mark.parametrize(("step", "counted"), [(-24 * HOUR, 0.0), (24 * HOUR, HOUR)])
-def test_a_wrong_clock_when_a_controller_starts_does_not_use_up_the_budget(
-    tmp_path: Path, step: float, counted: float
-) -> None:
+def test_a_wrong_clock_at_the_start_does_not_use_up_the_budget(tmp_path: Path, step: float, counted: float) -> None:
     """As on a machine that boots and gets the time later: for the time without a controller, an hour at most is counted."""
     paid = Paid(tmp_path, 3.0)
     assert not paid.ends_after(HOUR / 4)

@@ -208,9 +208,7 @@ def test_output_of_a_launcher_that_was_replaced_is_stored_apart_and_is_an_event(
     assert kinds.count(OUTPUT_APART) == 8
 
 
-def test_that_the_beginning_of_output_is_deleted_is_an_event_once(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_that_the_begin_of_output_is_deleted_is_an_event_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "MAX_PIECES", 1)
     served.controller.submit_run(plan(workers=2).run)
     with served.client(OWN) as client:

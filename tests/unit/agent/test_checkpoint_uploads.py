@@ -28,9 +28,7 @@ UPLOADS = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 300.0)
         (("gpu-worker-0", "evaluator-0"), "gpu-worker-0"),
     ],
 )
-def test_while_the_run_trains_the_task_that_saves_checkpoints_uploads_them(
-    hostnames: tuple[str, ...], uploader: str
-) -> None:
+def test_while_a_run_trains_who_saves_checkpoints_uploads_them(hostnames: tuple[str, ...], uploader: str) -> None:
     cluster = Cluster(spec(*hostnames, checkpoint_upload_interval=300.0))
     assert {name: cluster.report(name).upload for name in hostnames} == dict.fromkeys(hostnames) | {uploader: UPLOADS}
     order = cluster.report(uploader)

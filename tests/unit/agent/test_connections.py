@@ -6,21 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.served import REPORT, TOKEN, Served, served
+from tests.unit.agent.served import REPORT, TOKEN, Served
 from tests.waiting import PATIENCE, until
 from tfdeploy.agent.control import controller_server
 from tfdeploy.agent.wire.rpc import TOKEN_HEADER, task_token
-
-__all__ = ["served"]
 
 HEAD = b"POST /sync HTTP/1.1\r\nContent-Length: 9\r\nX-Another: "
 TRUSTED = f"GET /stopped HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("sends", [b"", b"P", HEAD, HEAD + b"x\r\n\r\n"])
-def test_a_caller_without_a_token_may_be_silent_for_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes
-) -> None:
+def test_a_stranger_may_be_silent_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes) -> None:
     monkeypatch.setattr(controller_server._Handler, "timeout", 0.5)
     served = Served(tmp_path)
     with (
@@ -40,9 +36,7 @@ def test_a_caller_without_a_token_may_be_silent_for_a_moment(
     served.server.server_close()
 
 
-def test_where_all_places_are_taken_a_new_connection_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_place_is_left_a_connection_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_server, "MAX_CONNECTIONS", 1)
     served = Served(tmp_path)
     with served.client(task_token(TOKEN, "worker-0")) as first:

@@ -67,9 +67,7 @@ def test_what_a_launcher_restarted_itself_is_adopted_once_with_its_own_times() -
 
 
 @pytest.mark.parametrize(("run_id", "has_ended", "attempt"), [("", False, 5), ("other", False, 1), ("", True, 1)])
-def test_an_attempt_is_adopted_only_of_this_run_and_of_a_task_that_has_not_ended(
-    run_id: str, has_ended: bool, attempt: int
-) -> None:
+def test_an_attempt_is_adopted_only_of_this_run_and_an_open_task(run_id: str, has_ended: bool, attempt: int) -> None:
     job = running(workers=2)
     report = replace(job.launchers["worker-1"].report(job.now), attempt=5)
     if has_ended:

@@ -47,9 +47,7 @@ def test_values_of_the_former_pattern_of_a_metric_decide_nothing_while_another_s
     assert target.search(run).metrics == {"accuracy": "0.1"}
 
 
-def test_an_observation_that_began_before_the_metrics_changed_does_not_bring_the_former_patterns_back(
-    tmp_path: Path,
-) -> None:
+def test_an_observation_from_before_the_metrics_changed_does_not_bring_former_patterns_back(tmp_path: Path) -> None:
     target, _, record = started(tmp_path, {})
     log(record, "worker-0", "accuracy: 0.9 auc: 0.1\n")
     before = target.snapshot()
@@ -74,9 +72,7 @@ def test_nothing_is_decided_in_a_run_that_is_not_submitted_here(tmp_path: Path) 
     assert result_of(record) is not None
 
 
-def test_a_pattern_that_takes_long_holds_neither_reports_nor_views(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_pattern_holds_neither_reports_nor_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
     log(record, "worker-0", "accuracy: 0.5\n")
     decide(target, launchers)

@@ -161,17 +161,13 @@ def test_registering_tasks_saves_the_state_for_many_at_once(tmp_path: Path, monk
 
 def test_no_program_is_started_or_ended_before_why_is_in_the_record(tmp_path: Path) -> None:
     target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
-    for _ in range(4):
-        sync(target, launcher)
-        target.tick()
-    assert launcher.running
+    start(target, [launcher])
     launcher.end_child(0, 1.0)
     target._save_at = float("inf")
     assert sync(target, launcher).action == NOTHING
     target.tick()
     assert sync(target, launcher).action == END
-    run = stored_run(Record(tmp_path))
-    assert run.tasks["worker-0"].state == "succeeded"
+    assert stored_run(Record(tmp_path)).tasks["worker-0"].state == "succeeded"
 
 
 def test_no_order_waits_until_what_another_task_has_reported_is_saved(tmp_path: Path) -> None:
@@ -208,11 +204,9 @@ def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None
     launcher.end_child(0, 1.0)
     target._save_at = float("inf")
     target.sync(launcher.report())
-    saved = stored_run(Record(tmp_path))
-    assert saved.tasks["worker-0"].state == "running"
+    assert stored_run(Record(tmp_path)).tasks["worker-0"].state == "running"
     assert target.is_stopped()
-    saved = stored_run(Record(tmp_path))
-    assert saved.tasks["worker-0"].state == "succeeded"
+    assert stored_run(Record(tmp_path)).tasks["worker-0"].state == "succeeded"
 
 
 def test_many_tasks_report_less_often(tmp_path: Path) -> None:
@@ -237,9 +231,7 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
             sync(target, launcher)
             target.tick()
         assert launcher.attempt == 0
-    for _ in range(4):
-        sync(target, launcher)
-        target.tick()
+    start(target, [launcher])
     assert launcher.attempt == 1
     run = stored_run(Record(tmp_path))
     kinds = [event.kind for event in Record(tmp_path).events(run.spec.id)]

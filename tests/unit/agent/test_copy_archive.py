@@ -119,9 +119,7 @@ def test_a_file_that_changes_meanwhile_is_named(tmp_path: Path, while_sent: Any,
     assert (end.changed, end.grown) == (["file"] * (name == "changed"), ["file"] * (name == "grown"))
 
 
-def test_a_file_that_ends_too_early_or_cannot_be_read_on_does_not_disturb_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_ends_early_or_fails_disturbs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(copy_archive._Padded):
         def read(self, size: int) -> bytes:
             if size == 3:

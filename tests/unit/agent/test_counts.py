@@ -70,7 +70,9 @@ def served(folder: Path, controller: Controller, hostname: str) -> Iterator[Clie
 
 
 @pytest.mark.parametrize("workers", SIZES)
-def test_a_report_of_a_running_program_costs_the_same_among_many_tasks(tmp_path: Path, workers: int) -> None:
+def test_a_report_costs_the_same_among_many_tasks_and_a_tick_nothing_while_nothing_changes(
+    tmp_path: Path, workers: int
+) -> None:
     controller, launchers = running(tmp_path, workers)
     for launcher in launchers[:10]:
         with served(tmp_path, controller, launcher.hostname) as client:
@@ -80,11 +82,6 @@ def test_a_report_of_a_running_program_costs_the_same_among_many_tasks(tmp_path:
             assert acts.files(WRITE, tmp_path) == []
             assert acts.bytes_to(str(tmp_path / "socket")) <= BYTES_OF_A_REPORT
             assert len(answer) <= BYTES_OF_AN_ANSWER
-
-
-@pytest.mark.parametrize("workers", SIZES)
-def test_nothing_is_written_while_nothing_changes(tmp_path: Path, workers: int) -> None:
-    controller, _ = running(tmp_path, workers)
     with counting() as acts:
         for _ in range(10):
             controller.tick()

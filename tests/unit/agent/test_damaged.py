@@ -47,9 +47,7 @@ def test_an_event_that_was_torn_hides_neither_those_before_nor_those_after(tmp_p
     assert [one.count > 0 for one in found if one.kind == RECORD_DAMAGED] == [True] * (torn != b"\n")
 
 
-def test_events_that_cannot_be_written_leave_the_file_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_not_written_leave_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     append(path, [event("before")])
     before = path.read_bytes()
@@ -66,9 +64,7 @@ def _half(file: object, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("last", [1, 3, 50])
-def test_the_last_events_are_read_from_the_end_of_a_long_file(
-    tmp_path: Path, last: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_events_are_read_from_the_end(tmp_path: Path, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     append(path, [event(f"number {number}") for number in range(5_000)])
     parsed: list[bytes] = []
@@ -130,8 +126,7 @@ def test_one_damaged_file_of_the_state_is_no_obstacle(tmp_path: Path, name: str,
     Record(tmp_path).save(job.job)
     path = next(tmp_path.rglob(name))
     path.write_bytes(content)
-    run = stored_run(Record(tmp_path))
-    assert run.to_dict() == job.job.to_dict()
+    assert stored_run(Record(tmp_path)).to_dict() == job.job.to_dict()
 
 
 def test_a_state_that_is_damaged_in_both_files_is_an_error_and_not_a_missing_run(tmp_path: Path) -> None:

@@ -82,9 +82,7 @@ SPIED = [
 ]
 
 
-def test_py_spy_is_used_without_a_pause_of_the_program(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_py_spy_does_not_pause_the_program(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = start("import time\nbegin()\ntime.sleep(600)\n")
     (tmp_path / "spied.json").write_text(json.dumps(SPIED))
     spy(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/words; cat {tmp_path}/spied.json')

@@ -112,22 +112,15 @@ def test_a_worker_that_finds_its_port_taken_has_all_tasks_restart_with_its_new_a
     assert hosts(made, "worker-0").split(",")[2] == hosts(made, "worker-2").split(",")[2] == "127.0.0.1:29999"
 
 
-def test_a_lost_ps_at_another_address_does_not_wait_for_a_lost_worker() -> None:
-    made = elastic_run()
+@pytest.mark.parametrize("is_elastic", [True, False])
+def test_a_lost_ps_at_another_address_waits_for_a_lost_worker_only_without_elastic(is_elastic: bool) -> None:
+    made = elastic_run() if is_elastic else running(ps=1, workers=2)
     made.lose("worker-1")
     made.lose("ps-0")
     made.come("ps-0", port=29_999)
-    assert made.running() == "ps-0/3, worker-0/2"
+    assert made.running() == ("ps-0/3, worker-0/2" if is_elastic else "")
     made.come("worker-1")
     assert made.running() == "ps-0/3, worker-0/2, worker-1/2"
-
-
-def test_without_elastic_all_wait_for_a_lost_worker() -> None:
-    made = running(ps=1, workers=2)
-    made.lose("worker-1")
-    made.lose("ps-0")
-    made.come("ps-0", port=29_999)
-    assert made.running() == ""
 
 
 @pytest.mark.parametrize("how", [{"code": 1}, {"code": 137, "signal": "SIGKILL"}, {"code": 137, "oom": True}])

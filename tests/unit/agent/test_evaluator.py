@@ -29,12 +29,7 @@ def succeeded(**args: Any) -> World:
 
 @pytest.mark.parametrize(
     ("args", "timeout"),
-    [
-        ({}, DEFAULT),
-        ({"evaluator_timeout": "1h"}, 3600.0),
-        ({"evaluator_timeout": "0"}, 0.0),
-        ({"evaluator": 0}, 0.0),
-    ],
+    [({}, DEFAULT), ({"evaluator_timeout": "1h"}, 3600.0), ({"evaluator_timeout": "0"}, 0.0), ({"evaluator": 0}, 0.0)],
 )
 def test_how_long_an_evaluator_is_waited_for(args: dict[str, Any], timeout: float) -> None:
     run = plan(**{"workers": 1, "evaluator": 1, **args}).run

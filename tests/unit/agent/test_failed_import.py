@@ -94,16 +94,14 @@ def test_a_run_that_was_submitted_meanwhile_is_not_replaced(tmp_path: Path, cont
     controller.submit_run(replace(SPEC, id="newer", train_dir=str(tmp_path / "train"), resume_from=""))
     with pytest.raises(RunRefused, match="has runs already"):
         controller.finish_import(request)
-    run = stored_run(Record(tmp_path / "here"))
-    assert run.spec.id == "newer"
+    assert stored_run(Record(tmp_path / "here")).spec.id == "newer"
 
 
 def test_the_end_of_an_import_that_is_sent_twice_is_the_end_once(tmp_path: Path, controller: Controller) -> None:
     request = sent(controller, stopped(tmp_path / "there"))
     controller.finish_import(request)
     controller.finish_import(request)
-    run = stored_run(Record(tmp_path / "here"))
-    assert run.moves == 1
+    assert stored_run(Record(tmp_path / "here")).moves == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=["killed", "full"])

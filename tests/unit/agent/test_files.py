@@ -29,9 +29,7 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("name", "old")]
 
 
-def test_a_file_that_must_be_on_the_disk_has_its_name_there_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_must_be_on_disk_has_its_name_there_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
     monkeypatch.setattr("os.fsync", lambda number: synced.append(Path(f"/proc/self/fd/{number}").resolve()))
     write_whole(tmp_path / "name", "text", sync=True)

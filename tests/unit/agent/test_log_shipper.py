@@ -63,18 +63,6 @@ def line(text: bytes, attempt: int = 1) -> bytes:
     return encode(Part(1.0, STDOUT, attempt, text, True))
 
 
-def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Controller) -> None:
-    spool = shipper(tmp_path, controller)
-    controller.responds = False
-    spool.log.write(line(b"a line"))
-    assert not spool.ship()
-    refused = len(controller.refused)
-    until(lambda: len(controller.refused) > refused, "the shipper's own call")
-    controller.responds = True
-    until(lambda: controller.received() == b"a line\n", "the line")
-    spool.close()
-
-
 def test_a_controller_with_an_older_copy_gets_what_the_spool_has_again(tmp_path: Path, controller: Controller) -> None:
     spool = shipper(tmp_path / "spool", controller)
     for number in range(3):
@@ -92,9 +80,7 @@ def test_a_controller_with_an_older_copy_gets_what_the_spool_has_again(tmp_path:
     assert spool.log.lost_bytes == 0
 
 
-def test_a_launcher_on_another_machine_continues_after_what_the_controller_has(
-    tmp_path: Path, controller: Controller
-) -> None:
+def test_a_launcher_elsewhere_continues_after_what_the_controller_has(tmp_path: Path, controller: Controller) -> None:
     for number in range(3):
         spool = shipper(tmp_path / f"spool {number}", controller)
         spool.log.write(line(b"line %d" % number))

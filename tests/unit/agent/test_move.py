@@ -92,41 +92,32 @@ def test_tasks_begin_again_with_the_next_attempt() -> None:
         assert (task.failures, task.losses, task.end) == (0, 0, None)
 
 
-@pytest.mark.parametrize(
-    ("base", "former", "expected"),
-    [
-        ("s3://bucket/train", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
-        ("{tmp}/other", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
-        ("{tmp}/used", "{tmp}/used/run", "{tmp}/used/run-2"),
-        ("{tmp}/new", "{tmp}/used/run", "{tmp}/new/run"),
-        ("{tmp}/new", "/not/here/run", "{tmp}/new/run"),
-        ("{tmp}/used", "/not/here/run", "{tmp}/used/run-2"),
-        ("s3://bucket/train", "/not/here/run", "s3://bucket/train/run"),
-    ],
-    ids=[
-        "a URL",
-        "a URL stays",
-        "an older checkpoint",
-        "another folder",
-        "another machine",
-        "never a used folder",
-        "to a URL",
-    ],
-)
-def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one(
-    tmp_path: Path, base: str, former: str, expected: str
-) -> None:
+FOLDERS = {
+    "a URL": ("s3://bucket/train", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
+    "a URL stays": ("{tmp}/other", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
+    "an older checkpoint": ("{tmp}/used", "{tmp}/used/run", "{tmp}/used/run-2"),
+    "another folder": ("{tmp}/new", "{tmp}/used/run", "{tmp}/new/run"),
+    "another machine": ("{tmp}/new", "/not/here/run", "{tmp}/new/run"),
+    "never a used folder": ("{tmp}/used", "/not/here/run", "{tmp}/used/run-2"),
+    "to a URL": ("s3://bucket/train", "/not/here/run", "s3://bucket/train/run"),
+}
+"""The train_dir that is asked for, the folder of the former place, and the one that the run gets."""
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one(tmp_path: Path, case: str) -> None:
+    base, former, expected = (text.format(tmp=tmp_path) for text in FOLDERS[case])
     (tmp_path / "used/run").mkdir(parents=True)
     (tmp_path / "used/run/checkpoint").touch()
     record = Record(tmp_path / "record")
-    run = RunState(replace(SPEC, train_dir=former.format(tmp=tmp_path), restored_run=SPEC.id), 1.0)
+    run = RunState(replace(SPEC, train_dir=former, restored_run=SPEC.id), 1.0)
     move.arrive(run)
     record.save(run)
-    spec = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
-    again = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
+    spec = move.claim_train_dir(record, replace(SPEC, train_dir=base), 0)
+    again = move.claim_train_dir(record, replace(SPEC, train_dir=base), 0)
     stored = record.load(SPEC.id)
     assert stored is not None
-    assert stored.spec.train_dir == expected.format(tmp=tmp_path)
+    assert stored.spec.train_dir == expected
     assert spec.restored_run == again.restored_run == SPEC.id
 
 

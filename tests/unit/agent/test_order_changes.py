@@ -31,6 +31,17 @@ def report(controller: Controller, *launchers: Launcher) -> int:
     return len(launchers)
 
 
+def after_ends(controller: Controller, *launchers: Launcher) -> list[int]:
+    """The number of the last change after the end of each of these programs."""
+    numbers = []
+    for launcher in launchers:
+        launcher.end_child(0, 2.0)
+        report(controller, launcher)
+        report(controller, launcher)
+        numbers.append(number_of(controller))
+    return numbers
+
+
 def test_what_concerns_all_launchers_is_a_change_and_no_more(tmp_path: Path) -> None:
     controller = Controller(Record(tmp_path))
     launchers = [Launcher("worker-0"), Launcher("worker-1")]
@@ -59,12 +70,7 @@ def test_the_end_of_the_last_worker_is_a_change_since_parameter_servers_serve_it
     controller.submit_run(plan(ps=1, workers=3).run)
     for _ in range(4):
         report(controller, *launchers)
-    numbers = []
-    for launcher in launchers[1:]:
-        launcher.end_child(0, 2.0)
-        for _ in range(2):
-            report(controller, launcher)
-        numbers.append(number_of(controller))
+    numbers = after_ends(controller, *launchers[1:])
     assert numbers[1] == numbers[0], "worker-0 has ended the run, and worker-2 still runs"
     assert numbers[2] != numbers[1]
 
@@ -76,12 +82,7 @@ def test_the_end_of_the_evaluator_is_a_change_since_services_run_for_it(tmp_path
     controller.submit_run(plan(chief=True, evaluator=True, services={"store": {"command": ["sleep", "inf"]}}).run)
     for _ in range(6):
         report(controller, *launchers)
-    numbers = []
-    for launcher in launchers[:2]:
-        launcher.end_child(0, 2.0)
-        for _ in range(2):
-            report(controller, launcher)
-        numbers.append(number_of(controller))
+    numbers = after_ends(controller, *launchers[:2])
     run = stored_run(controller.record)
     assert run.result
     assert run.result.state == "succeeded"

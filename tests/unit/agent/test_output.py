@@ -141,9 +141,7 @@ def test_what_a_terminal_shows_is_the_same_without_what_is_hidden_already(parts:
 
 
 @given(CHUNKS, st.integers(1, PIECE))
-def test_a_piece_is_whole_lines_and_has_the_offset_of_its_first_byte_as_its_name(
-    chunks: list[Chunk], count: int
-) -> None:
+def test_a_piece_is_whole_lines_and_is_named_by_the_offset_of_its_first_byte(chunks: list[Chunk], count: int) -> None:
     with folder() as place:
         output = b"".join(Encoder(pipe, 1).add(data + b"\n", 1.0) for pipe, data in chunks)
         spool, rest = Spool(place, {}), output
@@ -204,9 +202,7 @@ def test_pieces_arrive_in_any_order_and_may_be_missing(tmp_path: Path) -> None:
     assert [line.text for line in log.tail(2)] == ["1", "3"]
 
 
-def test_no_line_is_left_out_when_the_next_piece_begins_while_one_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_line_is_lost_when_the_next_piece_begins_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, read = Log(tmp_path), Log.read
     first, rest, following = ([(STDOUT, text * PIECE + b"\n")] for text in (b"1", b"2", b"3"))
     monkeypatch.setattr(module, "PIECE_BYTES", 2 * PIECE)

@@ -90,9 +90,7 @@ def members() -> Iterator[list["subprocess.Popen[bytes]"]]:
         member.wait()
 
 
-def test_a_group_whose_number_is_used_again_is_left_alone(
-    tmp_path: Path, members: list["subprocess.Popen[bytes]"]
-) -> None:
+def test_a_group_whose_number_is_reused_is_left_alone(tmp_path: Path, members: list["subprocess.Popen[bytes]"]) -> None:
     leader, marked, other = members
     note = tmp_path / "child.json"
     note.write_text(json.dumps({"group": leader.pid, "start": f"1@{boot_id()}", "boot": boot_id(), "mark": "mark"}))
@@ -137,9 +135,7 @@ def test_what_ends_by_itself_after_the_program_is_not_killed(tmp_path: Path) -> 
     ("variable", "value", "is_left"),
     [(CLUSTER_MARK, "", False), (CLUSTER_MARK, "/another", True), (MARK, "another", True)],
 )
-def test_another_cluster_and_another_task_are_left_alone(
-    tmp_path: Path, variable: str, value: str, is_left: bool
-) -> None:
+def test_another_cluster_and_task_are_left_alone(tmp_path: Path, variable: str, value: str, is_left: bool) -> None:
     program = f"{variable}={value} setsid sleep 600 >/dev/null 2>&1 & echo $! ; sleep 0.3; exit 3"
     made, (pid,) = started_by(tmp_path, program)
     try:

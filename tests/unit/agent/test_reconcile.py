@@ -53,11 +53,7 @@ def test_who_does_not_come_in_time_fails_the_job_by_name() -> None:
         ({"workers": 1, "gpu_workers": 1}, ["gpu-worker-0"], "none"),
         ({"gpu_workers": 2}, ["gpu-worker-0"], "succeeded: gpu-worker-0 succeeded"),
         ({"workers": 2, "success": "all-workers"}, ["worker-0"], "none"),
-        (
-            {"workers": 2, "success": "all-workers"},
-            ["worker-0", "worker-1"],
-            "succeeded: worker-0, worker-1 succeeded",
-        ),
+        ({"workers": 2, "success": "all-workers"}, ["worker-0", "worker-1"], "succeeded: worker-0, worker-1 succeeded"),
         (
             {"workers": 1, "gpu_workers": 1, "success": "all-workers"},
             ["worker-0", "gpu-worker-0"],
@@ -111,30 +107,28 @@ def test_a_task_that_ends_badly_for_good_fails_the_job(end: dict[str, Any], stat
     assert job.states() == f"ps-0 stopped (run failed), worker-0 {state}, worker-1 stopped (run failed)"
 
 
-def test_a_failure_that_is_reported_before_the_success_fails_the_run() -> None:
+@pytest.mark.parametrize(
+    ("ends", "seconds", "verdict"),
+    [
+        ({"worker-1": 5, "worker-0": 0}, 1, "failed: worker-1 failed (exit 5)"),
+        ({"worker-0": 0, "worker-1": 5}, 0, "succeeded: worker-0 succeeded"),
+    ],
+)
+def test_of_a_success_and_a_failure_that_are_seen_at_once_the_first_that_was_reported_counts(
+    ends: dict[str, int], seconds: int, verdict: str
+) -> None:
     job = running(workers=2, restart={"maximum": 0})
-    job.launchers["worker-1"].end_child(5, job.now)
-    job.note(reconcile.apply_report(job.job, job.launchers["worker-1"].report(), job.now))
-    job.launchers["worker-0"].end_child(0, job.now + 1)
-    job.note(reconcile.apply_report(job.job, job.launchers["worker-0"].report(), job.now + 1))
-    job.wait(2)
-    assert job.verdict() == "failed: worker-1 failed (exit 5)"
-
-
-def test_a_failure_that_is_reported_after_the_success_does_not_count_though_both_are_seen_at_once() -> None:
-    job = running(workers=2, restart={"maximum": 0})
-    for hostname, code in (("worker-0", 0), ("worker-1", 5)):
+    for hostname, code in ends.items():
         job.launchers[hostname].end_child(code, job.now)
         job.note(reconcile.apply_report(job.job, job.launchers[hostname].report(), job.now))
+        job.now += seconds
     job.wait(1)
-    assert job.verdict() == "succeeded: worker-0 succeeded"
+    assert job.verdict() == verdict
 
 
 @pytest.mark.parametrize("args", [{"workers": 2}, {"chief": 1, "workers": 1, "success": "worker-0"}])
 @pytest.mark.parametrize(("code", "end"), [(0, "succeeded"), (5, "failed")])
-def test_the_other_workers_and_the_ps_have_time_to_end_after_the_success(
-    args: dict[str, Any], code: int, end: str
-) -> None:
+def test_the_other_workers_and_the_ps_have_time_after_the_success(args: dict[str, Any], code: int, end: str) -> None:
     """However they end, it changes no result, and none is restarted."""
     job = running(ps=1, worker_timeout="20s", restart=ANY, **args)
     other = "chief-0" if "chief" in args else "worker-1"

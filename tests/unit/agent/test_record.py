@@ -15,14 +15,7 @@ from tests.unit.simulation import World, running
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record.output_lines import STDOUT
-from tfdeploy.agent.record.record import (
-    FAILURE_LINES,
-    Record,
-    RecordFormatError,
-    RecordView,
-    StoredLine,
-    ViewRequest,
-)
+from tfdeploy.agent.record.record import FAILURE_LINES, Record, RecordFormatError, RecordView, StoredLine, ViewRequest
 
 PATTERNS = {"accuracy": r"accuracy: (\S+)"}
 
@@ -64,8 +57,7 @@ def test_an_earlier_run_keeps_its_account(record: Record) -> None:
         record.save(world.job)
         record.add_events(world.job.spec.id, [Event(RUN_SUBMITTED, 1.0, reason=world.job.spec.id)])
     assert record.load(first.job.spec.id) is not None
-    current = stored_run(record)
-    assert current.spec.id == second.job.spec.id
+    assert stored_run(record).spec.id == second.job.spec.id
     assert [event.reason for event in record.events(first.job.spec.id)] == [first.job.spec.id]
 
 

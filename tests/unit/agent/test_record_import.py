@@ -122,14 +122,11 @@ def test_only_the_record_of_a_run_that_has_moved_away_is_replaced(
     assert sum(size for path, size in caller.calls if path == "/import/ranges") < 1000, "the rest is here already"
     assert Record(tmp_path / "here").runs() == [SPEC.id, "only-here"]
     controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
-    now = stored_run(Record(tmp_path / "here"))
-    assert now.moves == moves + 1
+    assert stored_run(Record(tmp_path / "here")).moves == moves + 1
 
 
 @pytest.mark.parametrize("returns", [True, False])
-def test_a_run_that_failed_elsewhere_continues_only_where_it_was_before(
-    tmp_path: Path, controller: Controller, returns: bool
-) -> None:
+def test_a_failed_run_continues_only_where_it_was_before(tmp_path: Path, controller: Controller, returns: bool) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
     given(controller, there, returns=returns)
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"] is not returns
@@ -158,9 +155,7 @@ def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller:
         (SPEC.id, "former", {"../x": {"instance": "an-instance"}}),
     ],
 )
-def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
-    tmp_path: Path, run_id: str, member: str, value: object
-) -> None:
+def test_a_state_that_names_folders_outside_is_refused(tmp_path: Path, run_id: str, member: str, value: object) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
     there.save_other(run_state(RunResult(STOPPED, MOVED, 2.0), spec=replace(SPEC, id="other")))
     for name in ("run_state.json", "run_state.copy"):

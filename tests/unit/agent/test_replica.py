@@ -67,9 +67,7 @@ def test_of_a_task_the_newest_pieces_are_copied(tmp_path: Path) -> None:
     assert copied == [*range(40, MAX_PIECES + 40)]
 
 
-def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_out_of_time_leaves_the_rest_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica, "_LEAST_BYTES", 100)
     original = Original(step=100)
     original.files = {f"{LOG}/{number}.log": b"x" * 100 for number in (0, 100, 200)}

@@ -21,9 +21,7 @@ from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!"}
 
 
-def test_a_pattern_that_takes_too_long_is_switched_off_and_the_others_match(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pattern_too_slow_is_switched_off_and_others_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_search, "MAX_SLOW", 1)
     record, job = Record(tmp_path), World(workers=1).job
     log = record.log(job.spec.id, "worker-0")

@@ -135,9 +135,7 @@ def test_ten_usual_intervals_are_no_stop(training: Training) -> None:
     assert training.happened() == [STEPS_STOPPED]
 
 
-def test_steps_that_were_not_searched_yet_may_have_been_made(
-    training: Training, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_not_searched_yet_may_have_been_made(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     training.train()
     whole = Controller.search
     with monkeypatch.context() as slow:

@@ -7,8 +7,7 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.printing import write
 from tfdeploy.agent.model.run_state import RunState
-from tfdeploy.agent.record.output_lines import STDOUT, Line
-from tfdeploy.agent.record.output_search import _Lines
+from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.reading import reading
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.terminal_text import plain
@@ -33,14 +32,6 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize("printed", SHOWN)
-def test_patterns_see_what_is_shown(printed: str) -> None:
-    line = Line(1.0, STDOUT, 1, printed.rstrip("\n").encode())
-    assert plain(printed) == VALUE
-    assert plain(line.text) == VALUE
-    assert _Lines([(0, line)]).texts == [VALUE]
-
-
 @pytest.mark.parametrize(
     "printed", [f"{VALUE}\r\x1b[K", f"{VALUE}\r\x1b[2K", f"{VALUE}\x1b[2K", f"{VALUE}\r   \r\x1b[K"]
 )
@@ -58,6 +49,7 @@ def test_what_no_terminal_shows_is_left_out(printed: str, shown: str) -> None:
 @pytest.mark.parametrize("printed", SHOWN)
 @pytest.mark.parametrize("has_ended", [True, False])
 def test_a_metric_is_read_as_it_is_shown(tmp_path: Path, printed: str, has_ended: bool) -> None:
+    assert plain(printed) == VALUE
     record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
     end = "\n" if has_ended else ""
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, (printed.rstrip("\r\n") + end).encode())])

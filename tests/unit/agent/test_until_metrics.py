@@ -67,9 +67,7 @@ def test_a_metric_that_is_good_enough_ends_the_run_as_succeeded() -> None:
         GOOD._replace(task="tensorboard-0"),
     ],
 )
-def test_what_is_no_good_value_of_the_current_attempt_of_a_training_task_ends_nothing(
-    value: LoggedValue | None,
-) -> None:
+def test_only_a_good_value_of_the_current_attempt_of_a_training_task_ends_a_run(value: LoggedValue | None) -> None:
     job = world({"accuracy": ">= 0.95"}, tensorboard=True)
     job.measure(**({"accuracy": value} if value else {}))
     assert job.job.result is None
@@ -149,12 +147,9 @@ def test_a_condition_that_was_changed_before_the_report_is_not_that_of_the_run()
 
 
 @pytest.mark.parametrize(
-    ("comparison", "good"),
-    [(">=", ["0.95", "0.96"]), ("<=", ["0.94", "0.95"]), (">", ["0.96"]), ("<", ["0.94"])],
+    ("comparison", "good"), [(">=", ["0.95", "0.96"]), ("<=", ["0.94", "0.95"]), (">", ["0.96"]), ("<", ["0.94"])]
 )
-def test_the_threshold_itself_is_good_enough_where_the_comparison_has_an_equals_sign(
-    comparison: str, good: list[str]
-) -> None:
+def test_the_threshold_itself_is_good_enough_where_there_is_an_equals_sign(comparison: str, good: list[str]) -> None:
     jobs = {text: world({"accuracy": f"{comparison} 0.95"}) for text in ("0.94", "0.95", "0.96")}
     for text, job in jobs.items():
         job.measure(accuracy=GOOD._replace(text=text))
@@ -270,9 +265,7 @@ def test_a_step_of_another_attempt_is_not_the_step(tmp_path: Path) -> None:
     assert record.search(run, METRICS).values["accuracy"].step is None
 
 
-def test_a_log_that_is_not_searched_to_its_end_has_no_value_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_not_searched_to_its_end_has_no_value_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor have the tasks after it: the first one that has logged the metric decides."""
     record, run = Record(tmp_path), World(workers=2, metrics=METRICS).job
     write(record.log(run.spec.id, "worker-1"), [(STDOUT, b"accuracy: 0.99\n")])

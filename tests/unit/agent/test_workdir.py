@@ -71,11 +71,6 @@ def test_a_folder_that_was_moved_with_its_project_is_where_it_is_now(tmp_path: P
     assert train_dir(record, run(tmp_path / "third/train", "second", "first")) == third, "never in a path that is gone"
 
 
-def test_an_empty_folder_may_be_another_clusters_who_has_just_claimed_it(tmp_path: Path, base: Path) -> None:
-    assert given(Record(tmp_path / "one"), run(base)) == str(base / "first")
-    assert given(Record(tmp_path / "two"), run(base)) == str(base / "first-2")
-
-
 def test_clusters_that_begin_the_same_run_at_once_get_a_folder_each(tmp_path: Path, base: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         records = [Record(tmp_path / str(number)) for number in range(8)]
@@ -132,9 +127,7 @@ def test_a_task_makes_the_folder_where_it_is_missing(base: Path) -> None:
     assert train_dir_problem(str(base / "first")) == ""
 
 
-def test_a_folder_that_cannot_be_made_or_written_is_refused(
-    record: Record, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_folder_is_refused(record: Record, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base.write_text("a file is in the way")
     with pytest.raises(RunRefused, match=r"^train_dir: .*/train cannot be used \(File exists\)$"):
         train_dir(record, run(base))
@@ -156,11 +149,13 @@ def test_code_keeps_its_executable_bits_and_without_code_the_folder_is_empty(tmp
     assert [*(tmp_path / "empty").iterdir()] == []
 
 
-def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_run_never_begins_in_a_folder_that_is_used_or_claimed(tmp_path: Path, base: Path, is_used: bool) -> None:
     folders = []
     for cluster in ("one", "two", "three"):
         folders.append(given(Record(tmp_path / cluster), run(base)))
-        (Path(folders[-1]) / "checkpoint").touch()
+        if is_used:
+            (Path(folders[-1]) / "checkpoint").touch()
     assert folders == [str(base / "first"), str(base / "first-2"), str(base / "first-3")]
 
 

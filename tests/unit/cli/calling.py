@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,12 @@ def call(words: Sequence[str]) -> Result:
     if done.exception:
         raise done.exception
     return done
+
+
+def program(folder: Path, patch: pytest.MonkeyPatch, login: str = "file:///mine") -> Path:
+    """The folder of the program p, in which this process is, and of all state."""
+    patch.setenv("XDG_STATE_HOME", str(folder))
+    patch.setenv("PULUMI_BACKEND_URL", login)
+    (folder / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    patch.chdir(folder)
+    return folder

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.unit.cli.calling import program
 from tfdeploy import registry
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
 from tfdeploy.cli import cluster_selection
@@ -42,10 +43,7 @@ class Engine:
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = Engine()
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///of-somebody-else")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
+    program(tmp_path, monkeypatch, "file:///of-somebody-else")
     monkeypatch.setattr(cluster_selection, "search_places", made.search_places)
     return made
 

@@ -24,7 +24,6 @@ from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.completion import candidates
 from tfdeploy.errors import NotFound, UsageError
 from tfdeploy.report.expected_state import ExpectedState, expected_state
-from tfdeploy.report.report import report
 
 ARGS: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
 CLUSTER = cluster_ref("local", "/nowhere")
@@ -83,16 +82,6 @@ def test_a_job_is_over_though_tensorboard_goes_on(
     Record(tmp_path).save(made.job)
     stands(monkeypatch, [replace(sight(made), record_folder=str(tmp_path))])
     assert call(*verb)[0] == 0
-
-
-def test_a_job_is_not_over_while_its_tasks_still_end() -> None:
-    made = world()
-    made.launchers["worker-0"].end_child(0, made.now)
-    made.sync("worker-0")
-    entry = registry.Entry(CLUSTER, "/folder", expected_state(plan(**ARGS), spec(**ARGS)))
-    seen = snapshot.Snapshot(entry, report(entry.expected, sight(made)), sight(made))
-    assert seen.report.decided
-    assert not seen.is_finished
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -170,9 +159,7 @@ class Screen(io.StringIO):
 @pytest.mark.parametrize(
     ("terminal", "shown"), [(True, "a table\n  of lines\n"), (False, "a \x1b[2Jtable\n  of lines\n")]
 )
-def test_what_engines_and_programs_say_cannot_move_the_terminal(
-    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_others_say_cannot_move_the_terminal(terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, prints in (("stdout", output.print_result), ("stderr", output.print_message)):
         screen = Screen(terminal)
         monkeypatch.setattr(sys, name, screen)

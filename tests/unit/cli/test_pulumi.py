@@ -27,9 +27,7 @@ config:
 """
 
 
-def test_an_update_whose_output_cannot_be_printed_ends_before_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_update_that_cannot_print_ends_before_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pulumi").write_text("#!/bin/sh\nseq 20000\ntouch ended\nexit 3\n")
     (tmp_path / "pulumi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -91,12 +91,7 @@ def machine(life: str, kind: str = "m7i.large", **others: Any) -> Step:
 
 
 def members(life: str, label: str = "a") -> Step:
-    one = {
-        "machine": "w0",
-        "instance_id": life,
-        "labels": {"zone": label},
-        "kind": {"image_id": life},
-    }
+    one = {"machine": "w0", "instance_id": life, "labels": {"zone": label}, "kind": {"image_id": life}}
     return state(SWARM, members=[one], lifetime=60)
 
 

@@ -288,9 +288,7 @@ NOT_READ = {
 @pytest.mark.parametrize(
     ("content", "is_ignored"), [(READ_AS_GIT, True), (NOT_READ, False)], ids=["ignored", "shipped"]
 )
-def test_ignore_files_are_read_as_git_reads_them(
-    code: Path, file: str, content: dict[str, bytes], is_ignored: bool
-) -> None:
+def test_ignore_files_are_read_as_by_git(code: Path, file: str, content: dict[str, bytes], is_ignored: bool) -> None:
     data = Path(file).parent / "data" / "a"
     lay(code, {file: "", str(data): ""})
     for title, text in content.items():

@@ -38,10 +38,7 @@ LOST = [
     ["sh", "run.sh"],
     ["bash", "-x", "./run.sh"],
 ]
-FIRST_LOST = [
-    ["sh", "-c", 'python train.py "$@"'],
-    ["bash", "-lc", "echo lost: $0 $@"],
-]
+FIRST_LOST = [["sh", "-c", 'python train.py "$@"'], ["bash", "-lc", "echo lost: $0 $@"]]
 ARRIVE = [
     ["python", "train.py"],
     ["python", "-c", "import sys; print(sys.argv)"],

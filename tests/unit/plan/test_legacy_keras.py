@@ -8,10 +8,7 @@ from tests.unit.cases import spec
 from tfdeploy.plan.legacy_keras import is_decided, old_program
 
 OLD = {
-    "tf.contrib": [
-        "x = tf.contrib.layers.fully_connected(a)",
-        "from tensorflow.contrib import slim",
-    ],
+    "tf.contrib": ["x = tf.contrib.layers.fully_connected(a)", "from tensorflow.contrib import slim"],
     "Estimators": [
         "import tensorflow.compat.v1 as tf\ntf.estimator.RunConfig()",
         "e = tf.estimator.Estimator(f)",

@@ -25,10 +25,7 @@ from tfdeploy.spec.unknown_values import Unknown, is_known
         ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
         ("plan-chief-alone", {"chief": 1}),
         ("plan-tensorboard", {"ps": 1, "workers": 2, "tensorboard": True}),
-        (
-            "plan-gpu-workers",
-            {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},
-        ),
+        ("plan-gpu-workers", {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}}),
         ("plan-elastic", {"ps": 1, "workers": 1, "elastic": {"max": 3}}),
         ("plan-master", {"chief": 1, "tf_config_master": True, "workers": 1, "evaluator": 1}),
         ("plan-serve", {"standalone_servers": True, "ps": 1, "workers": 2}),

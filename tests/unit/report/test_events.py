@@ -5,13 +5,7 @@ import pytest
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, Ended, ReachedMetric, RunResult
-from tfdeploy.report.events import (
-    describe,
-    document,
-    result_text,
-    sentence,
-    with_waits,
-)
+from tfdeploy.report.events import describe, document, result_text, sentence, with_waits
 
 RESULT = RunResult("failed", STARTUP_TIMEOUT, 1.0, ["ps-0"], Ended(3))
 EXIT = {"code": 3, "signal": "", "out_of_memory": False}
@@ -66,9 +60,3 @@ def test_who_came_earlier_has_waited_for_the_last() -> None:
         (event.task, event.tasks, event.delay)
         for event in with_waits([*registered("ps-0", "worker-0", "ps-1"), ready])[3:]
     ] == [("ps-0", ["ps-1"], 3.0), ("worker-0", ["ps-1"], 2.0), ("", ready.tasks, 0.0)]
-
-
-def test_no_task_waits_for_an_auxiliary_one() -> None:
-    ready = Event(events.BARRIER_PASSED, 3.0, tasks=["ps-0", "worker-0"])
-    waits = with_waits([*registered("ps-0", "worker-0", "tensorboard-0"), ready])[3:-1]
-    assert [(event.task, event.tasks) for event in waits] == [("ps-0", ["worker-0"])]

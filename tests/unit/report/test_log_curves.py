@@ -76,12 +76,7 @@ def test_other_lines_tell_nothing(line: str) -> None:
     assert reading(line).values == {}
 
 
-NO_STEPS = [
-    "global_step/sec: 123.4",
-    "12 ms/step 5",
-    "0.2 sec per step 7",
-    "footstep 3",
-]
+NO_STEPS = ["global_step/sec: 123.4", "12 ms/step 5", "0.2 sec per step 7", "footstep 3"]
 
 
 @pytest.mark.parametrize("line", NO_STEPS)

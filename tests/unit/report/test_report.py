@@ -128,9 +128,7 @@ def test_each_state_has_its_words(fields: dict[str, Any], status: str) -> None:
         (sight(world(), silent_since=0.0), {}, "unreachable"),
     ],
 )
-def test_where_somebody_is_silent_or_gone_the_status_says_so(
-    look: ObservedState, fields: dict[str, Any], status: str
-) -> None:
+def test_the_status_says_who_is_silent_or_gone(look: ObservedState, fields: dict[str, Any], status: str) -> None:
     assert task_status(worker(**{"state": "running", **fields}), look) == status
 
 

@@ -12,15 +12,7 @@ from tfdeploy.agent.model.run_spec import RunJob
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.stored_artifact import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.report.run_diff import RunDiff
-from tfdeploy.report.run_history import (
-    OTHER_CONTENT,
-    UNFINISHED,
-    StoredRun,
-    changes,
-    columns,
-    run_facts,
-    summaries,
-)
+from tfdeploy.report.run_history import OTHER_CONTENT, UNFINISHED, StoredRun, changes, columns, run_facts, summaries
 from tools.documents import RunDocument
 
 BASE: dict[str, Any] = {"ps": 1, "workers": 2}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.report.test_report import failed, finished, noon, read, sight, waiting, world
+from tests.unit.report.test_report import failed, finished, noon, read, sight, world
 from tests.unit.simulation import World
 from tfdeploy.agent.record.progress import Progress
 from tfdeploy.report.report import Report
@@ -44,11 +44,7 @@ def test_a_record_that_is_not_stored_is_named(made: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metrics", "shown"),
-    [
-        ({"accuracy": None}, "accuracy not printed"),
-        ({"accuracy": "97.5%,"}, "accuracy 97.5%,"),
-    ],
+    ("metrics", "shown"), [({"accuracy": None}, "accuracy not printed"), ({"accuracy": "97.5%,"}, "accuracy 97.5%,")]
 )
 def test_a_metric_is_shown_as_it_is(metrics: dict[str, Any], shown: str) -> None:
     assert shown in [" ".join(line.split()) for line in summary(done(metrics=metrics)).splitlines()]
@@ -77,11 +73,6 @@ def test_a_run_that_continues_ends_with_its_step_speed_and_time(progress: Progre
     assert all(len(line) <= 60 for line in summary(running, width=60).splitlines())
 
 
-def test_a_run_that_waits_or_does_not_exist_has_its_reason() -> None:
-    assert summary(read(sight(waiting()))).splitlines()[-1].startswith("Run starting: waiting for ps-0")
-    assert summary(read(sight(None))).endswith("Run starting: no run was submitted yet.")
-
-
 def test_a_cause_that_is_explained_elsewhere_is_not_repeated() -> None:
     report = read(sight(failed()))
     assert "Run failed: worker-1 failed (exit 3)." in summary(report)
@@ -101,7 +92,7 @@ def test_a_cause_that_is_explained_elsewhere_is_not_repeated() -> None:
         ),
     ],
 )
-def test_what_to_type_next_begins_with_explain_where_something_is_wrong(
+def test_what_to_type_next_begins_with_explain_where_it_is_wrong(
     report: Report, in_status: bool, commands: str
 ) -> None:
     line = next_steps(report, in_status=in_status)

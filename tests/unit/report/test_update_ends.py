@@ -47,9 +47,7 @@ def test_it_is_withheld_unless_the_run_has_succeeded(
 
 
 @pytest.mark.parametrize("wait", ["10m", "0"])
-def test_each_update_that_waits_fails_by_a_failed_run_whichever_has_started_it(
-    monkeypatch: pytest.MonkeyPatch, wait: str
-) -> None:
+def test_each_update_that_waits_fails_by_a_failed_run_of_any_update(monkeypatch: pytest.MonkeyPatch, wait: str) -> None:
     logged: list[tuple[str, str]] = []
     failed: list[str] = []
     for severity in ("info", "warn", "error"):

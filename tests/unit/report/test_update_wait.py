@@ -344,9 +344,7 @@ def test_a_step_after_the_submission_or_a_success(state: str, lines: list[tuple[
         ([], 1, True),
     ],
 )
-def test_a_counter_that_begins_again_does_not_show_that_it_continues(
-    checkpoints: list[str], step: int, trains: bool
-) -> None:
+def test_a_counter_that_begins_again_shows_no_continuation(checkpoints: list[str], step: int, trains: bool) -> None:
     rows: list[Any] = [{"name": name, "kind": "checkpoint"} for name in checkpoints]
     arrival = Arrival(100.0)
     latest = replace(logging(RUNNING, BEFORE, (110.0, f"step {step}: loss 2.3")), artifacts=rows)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec, stored_run
-from tests.unit.cli.calling import invoke
+from tests.unit.cli.calling import invoke, program
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
@@ -24,11 +24,7 @@ METRICS = {"accuracy": r"accuracy (\S+)"}
 
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///mine")
-    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "tfdeploy"
+    return program(tmp_path, monkeypatch) / "tfdeploy"
 
 
 def entry(cluster_id: str, name: str, state_folder: Path, ended: float = 0.0) -> registry.Entry:

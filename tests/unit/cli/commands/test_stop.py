@@ -96,9 +96,7 @@ def test_a_run_that_ends_by_itself_meanwhile_was_not_stopped(stage: Stage) -> No
     assert "was stopped" not in said
 
 
-def test_another_run_that_was_submitted_during_the_question_is_not_stopped(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_submitted_during_the_question_is_not_stopped(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sight(world())
     other = sight(World(workers=1, run_id="other"))
     stage.looks(before, other)

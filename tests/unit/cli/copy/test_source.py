@@ -44,12 +44,7 @@ def test_what_is_no_source_is_refused(text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a program, and of all state."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///mine")
-    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return calling.program(tmp_path, monkeypatch)
 
 
 def call(*arguments: str) -> Result:

@@ -72,9 +72,7 @@ class Lost:
     unfinished_lines = lines
 
 
-def test_a_cluster_that_is_lost_ends_the_call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lost_cluster_ends_the_call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(session, "PulumiEngine", Pulumi)
     monkeypatch.setattr(session, "Follower", Lost)
     monkeypatch.setattr(session, "_LOST_SECONDS", 0.0)
@@ -99,12 +97,9 @@ class Screen(io.TextIOWrapper):
 
 
 @pytest.mark.parametrize(
-    ("terminal", "shown"),
-    [(True, "worker-0 | caf\xe9 ?\n"), (False, "worker-0 | \x1b]0;title\x07caf\xe9 ?\n")],
+    ("terminal", "shown"), [(True, "worker-0 | caf\xe9 ?\n"), (False, "worker-0 | \x1b]0;title\x07caf\xe9 ?\n")]
 )
-def test_a_line_neither_sets_the_terminal_nor_ends_the_call(
-    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_harms_neither_terminal_nor_call(terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stdout", screen)
     command.line_printer(as_json=False, hidden="")(LogLine(0.0, "worker-0", "stdout", "\x1b]0;title\x07café ✓"))
