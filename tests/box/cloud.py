@@ -34,8 +34,7 @@ from tests.box.machine import Floor, Machine
 from tests.box.machine_image import image as machine_image
 from tests.box.metadata import Notices, metadata
 from tests.box.permissions import Permissions
-from tests.box.policies import conditions
-from tests.box.profiles import replaced_profiles
+from tests.box.policies import conditions, replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
 from tests.pages import ROOT

@@ -87,15 +87,6 @@ class Permissions:
             stack.enter_context(patch.object(S3Response, "_authenticate_and_authorize_s3_action", check))
             yield
 
-    @contextmanager
-    def without(self, *actions: str) -> Iterator[None]:
-        """Have the policy lack these actions."""
-        before, self._actions = self._actions, self._actions - {*actions}
-        try:
-            yield
-        finally:
-            self._actions = before
-
     def _denied(self, response: Any, actions: set[str]) -> str:
         """The first of these actions that the caller may not do; empty for none."""
         caller = _CALLER.search(str(response.headers.get("Authorization", "")))

@@ -165,9 +165,9 @@ class Tab:
         path.write_bytes(self.shot((size["width"], size["height"])))
         return path
 
-    def shot(self, size: tuple[int, int], top: float = 0) -> bytes:
-        """A part of the page, so wide and high, as a PNG."""
-        clip = {"x": 0, "y": top, "width": size[0], "height": size[1], "scale": 1}
+    def shot(self, size: tuple[int, int]) -> bytes:
+        """The top of the page, so wide and high, as a PNG."""
+        clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
         shot = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         return base64.b64decode(shot["data"])
 

@@ -31,14 +31,7 @@ EVENTS = (
     Event(events.TASK_STARTED, 9.3, "worker-0", 1),
     Event(events.TASK_STARTED, 9.6, "worker-1", 1),
     Event(
-        events.TASK_RESTARTING,
-        KILLED,
-        "worker-1",
-        2,
-        exit=Ended(137, "SIGKILL"),
-        delay=8.0,
-        failures=1,
-        max_failures=3,
+        events.TASK_RESTARTING, KILLED, "worker-1", 2, exit=Ended(137, "SIGKILL"), delay=8.0, failures=1, max_failures=3
     ),
     Event(events.TASK_STARTED, BACK, "worker-1", 2),
     Event(events.TASK_SUCCEEDED, 96.0, "worker-1"),

@@ -40,10 +40,7 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
 
     open_gate(project)
     waited = tfdeploy(project, "wait")
-    assert (waited.code, waited.err) == (
-        0,
-        "project/test/test: succeeded: worker-0 succeeded\n",
-    )
+    assert (waited.code, waited.err) == (0, "project/test/test: succeeded: worker-0 succeeded\n")
     first.communicate()
     project.destroy()
     after = tfdeploy(project, "show")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.components.processes import alive
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
@@ -184,10 +184,10 @@ class Standing:
         assert run is not None
         return run.tasks[hostname].seen
 
-    def until_status(self, hostname: str, status: str, seconds: float = PATIENCE) -> None:
+    def until_status(self, hostname: str, status: str) -> None:
         """Wait until a task's status begins with `status`."""
         try:
-            until(lambda: self.status(hostname).startswith(status), f"{hostname} {status}", seconds)
+            until(lambda: self.status(hostname).startswith(status), f"{hostname} {status}")
         except AssertionError as error:
             raise AssertionError(
                 f"{error}; it is {self.status(hostname)!r}\n{self.look().status}\n{self.events()}"
@@ -199,7 +199,7 @@ class Standing:
             self.until_started(hostname, times)
             self.until_status(hostname, "running")
 
-    def until_state(self, state: str, seconds: float = PATIENCE) -> Report:
+    def until_state(self, state: str) -> Report:
         """Wait until the job is in a state and nothing runs any more."""
 
         def there() -> Report | None:
@@ -208,7 +208,7 @@ class Standing:
             return seen if seen.state == state and settled else None
 
         try:
-            return until(there, f"job {state}", seconds)
+            return until(there, f"job {state}")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.look().status}\n{self.events()}") from None
 
@@ -270,9 +270,9 @@ class Standing:
             return int(self.places.supervisor_pid.read_text())
         return int(self.supervisor().programs()[program]["pid"])
 
-    def clear(self, token: str = TOKEN) -> str:
+    def clear(self) -> str:
         """Clear it away; what that says."""
-        return BACKEND.runner.delete_all(self.cluster, token, {"volumes": False, "record": True})
+        return BACKEND.runner.delete_all(self.cluster, TOKEN, {"volumes": False, "record": True})
 
     def kept(self, said: str) -> Path:
         """The folder that `clear` has named."""
@@ -321,7 +321,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Standing]]:
 
     yield make
     for standing in made:
-        BACKEND.runner.delete_all(standing.cluster, TOKEN, {"volumes": False, "record": True})
+        standing.clear()
 
 
 @pytest.fixture

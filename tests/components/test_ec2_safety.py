@@ -52,10 +52,7 @@ class Asked(NamedTuple):
 
 
 SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
-    "an overlay network, shared files of its own, new disks": (
-        {"ec2": {"ebs_volumes": ["200GiB:/scratch"]}},
-        Asked(),
-    ),
+    "an overlay network, shared files of its own, new disks": ({"ec2": {"ebs_volumes": ["200GiB:/scratch"]}}, Asked()),
     "the host's network": ({"container": {"network": "host"}}, Asked()),
     "a volume of the user's, no shared files": (
         {
@@ -70,10 +67,7 @@ SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
         {"jobs": {"worker": {"ec2": {"spot": True, "instance_type": "g6.xlarge"}, "gpus": 1}}},
         Asked(),
     ),
-    "packages": (
-        {"requirements": ["pandas==2.3.3"], "container": {"registry": "registry.example/team"}},
-        Asked(),
-    ),
+    "packages": ({"requirements": ["pandas==2.3.3"], "container": {"registry": "registry.example/team"}}, Asked()),
     "an image of the user's": (
         {"container": {"build": str(ROOT / "images" / "cpu"), "registry": "registry.example/team"}},
         Asked(),
@@ -214,9 +208,7 @@ def test_roles_have_no_wildcards_and_no_policies_of_awss(made: list[tuple[str, A
     assert not any(role.get("managedPolicyArns") or role.get("inlinePolicies") for role in of_kind(made, ROLE))
 
 
-def test_secrets_reach_nothing_of_awss_and_are_pulumi_secrets_elsewhere(
-    shapes: Mapping[str, list[Registered]],
-) -> None:
+def test_secrets_reach_nothing_of_awss_and_are_pulumi_secrets_elsewhere(shapes: Mapping[str, list[Registered]]) -> None:
     for resources in shapes.values():
         for word in (CANARY, TOKEN):
             forms = (word, base64.b64encode(word.encode()).decode())

@@ -21,9 +21,9 @@ def pulumi(*options: str, name: str = "pulumi") -> list[str]:
     return ["bash", "-c", 'exec -a "$0" bash -c "$@"', name, SCRIPT, sys.executable, LOOK, *options]
 
 
-def shown(tmp_path: Path, command: list[str], columns: int = 160, **env: str) -> str:
+def shown(tmp_path: Path, command: list[str], **env: str) -> str:
     """What the program says that runs below this command in a terminal."""
-    terminal = Terminal(command, tmp_path, {**PLAIN, **env}, (45, columns))
+    terminal = Terminal(command, tmp_path, {**PLAIN, **env}, (45, 160))
     assert terminal.end() == 0, terminal.said
     return terminal.said.strip()
 

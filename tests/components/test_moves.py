@@ -78,13 +78,7 @@ def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple
     (folder / ".tfdeploy-restore/model.ckpt-4.index").touch()
     (folder / "model.ckpt-5.index").write_text("the first part of it")
     restore(controller, TOKEN, run, str(folder))
-    names = [
-        ".tfdeploy-restored",
-        "checkpoint",
-        "export",
-        "model.ckpt-5.data-00000-of-00001",
-        "model.ckpt-5.index",
-    ]
+    names = [".tfdeploy-restored", "checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "model.ckpt-5.index").read_text() == "index 5"
     (folder / "model.ckpt-5.data-00000-of-00001").write_text("written later")

@@ -60,9 +60,7 @@ def test_the_users_own_train_dir_has_the_users_umask_and_the_state_folder_is_pri
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
 
 
-def test_a_computer_with_the_same_home_folder_touches_nothing_of_another_ones_cluster(
-    cluster: Standing,
-) -> None:
+def test_a_computer_with_the_same_home_folder_touches_nothing_of_another_ones_cluster(cluster: Standing) -> None:
     """The id alone tells clusters of one project, stack and name apart."""
     cluster.run(WAITS, workers=1)
     identity = cluster.places.identity

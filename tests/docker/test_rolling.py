@@ -63,12 +63,7 @@ def assert_one_after_the_other(project: DockerProject) -> None:
     """Each worker was started again before the next one was interrupted."""
     events = project.events()
     order = [
-        events.index(event)
-        for name in WORKERS
-        for event in (
-            (TASK_INTERRUPTED, name, 0),
-            (TASK_STARTED, name, 2),
-        )
+        events.index(event) for name in WORKERS for event in ((TASK_INTERRUPTED, name, 0), (TASK_STARTED, name, 2))
     ]
     assert order == sorted(order), events
 

@@ -138,7 +138,8 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, project_on: Cal
     nested.wait("m1", "down")
     try:
         until(lambda: project.sees()["worker-0"].startswith("unreachable since"), "worker-0 is unreachable")
-        seen = project.looked()
+        project.up()
+        seen = project.outputs()
         assert {row["machine"]: row["status"] for row in seen["machines"]}["m1"].startswith("unreachable")
         assert {row["hostname"]: row["status"] for row in seen["tasks"]}["worker-1"] == "running"
         assert seen["logs"]["worker-1"][-1].startswith("tick"), "one machine's death costs only its own lines"

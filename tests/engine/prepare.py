@@ -27,10 +27,7 @@ def _kubernetes(_: str) -> str:
     return str(kube.archive())
 
 
-IMAGES: dict[str, Callable[[str], str]] = {
-    "Python": images.python_image,
-    "Python for a plain user": images.user_image,
-}
+IMAGES: dict[str, Callable[[str], str]] = {"Python": images.python_image, "Python for a plain user": images.user_image}
 IMAGES_OF_ALL: dict[str, Callable[[str], str]] = {
     "Kubernetes": _kubernetes,
     "a nested machine": images.machine_image,

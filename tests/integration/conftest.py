@@ -321,11 +321,6 @@ class Project:
         found: list[dict[str, Any]] = json.loads(self.state().read_text())["checkpoint"]["latest"].get("resources", [])
         return found
 
-    def looked(self) -> dict[str, Any]:
-        """All stack outputs after another `up`, which looks anew."""
-        self.up()
-        return self.outputs()
-
     def shown(self, cluster: str = "test") -> dict[str, Any]:
         """What `tfdeploy status --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
         (document,) = json.loads(self.tfdeploy("show", "--json", "--cluster", cluster))

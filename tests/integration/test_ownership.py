@@ -123,9 +123,7 @@ def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(l
     assert lost["id"] not in ada.call("preview", "--stack", ada.stack).output
 
 
-def test_the_same_state_on_another_computer_is_refused_with_the_name_of_the_first(
-    logins: Callable[..., Login],
-) -> None:
+def test_the_same_state_on_another_computer_is_refused_with_the_name_of_the_first(logins: Callable[..., Login]) -> None:
     ada = logins("ada")
     before = ada.start_training()
     elsewhere = ada.customize_python(OTHER_MACHINE)

@@ -47,9 +47,7 @@ def set_workers(program: Program, workers: int) -> None:
 
 
 @pytest.mark.full
-def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(
-    programs: Callable[[str], Program],
-) -> None:
+def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(programs: Callable[[str], Program]) -> None:
     program, everything = programs("data_service"), (ELEMENTS, ELEMENTS)
     env = {"ELEMENTS": str(ELEMENTS), "MILLISECONDS": "8", "EPOCHS": "1000000"}
     program.configure(wait="0", env=env)

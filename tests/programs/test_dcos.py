@@ -121,12 +121,7 @@ def test_a_job_is_fetched_and_run_as_its_options_file_says(programs: Make, serve
 
 def test_a_job_that_cannot_be_had_fails_at_once_and_says_why(programs: Make, served: tuple[Path, str]) -> None:
     program = programs("dcos_mnist")
-    options(
-        program,
-        service={"job_url": f"{served[1]}/none.py"},
-        worker={"count": 1},
-        parameter_server={"count": 0},
-    )
+    options(program, service={"job_url": f"{served[1]}/none.py"}, worker={"count": 1}, parameter_server={"count": 0})
     said = program.up(fails=True).output
     assert "worker-0 failed (exit 78)" in said
     assert "none.py: 404" in "\n".join(program.outputs()["logs"]["worker-0"])

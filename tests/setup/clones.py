@@ -31,12 +31,7 @@ def clean_environment(home: Path) -> dict[str, str]:
         if not Path(folder).is_relative_to(ROOT) and not Path(folder).is_relative_to(cache_folder())
     ]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    return {
-        **kept,
-        "HOME": str(home),
-        "PATH": os.pathsep.join(path),
-        "XDG_CACHE_HOME": str(cache_folder().parent),
-    }
+    return {**kept, "HOME": str(home), "PATH": os.pathsep.join(path), "XDG_CACHE_HOME": str(cache_folder().parent)}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 All other tests run with 3.11, the oldest. The unit tests run with the newest too.
 """
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +13,22 @@ import pytest
 
 from tests.setup import programs
 from tests.setup.clones import Clone, clone
-from tests.setup.pythons import python
 
 pytestmark = pytest.mark.full
 
 NEWEST = "3.13"
+
+
+def python(version: str) -> str:
+    """An interpreter of this version, such as 3.12, from PATH or from pyenv; empty when there is none."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    of_pyenv = map(str, sorted(versions.glob(f"{version}.*/bin/python{version}")))
+    ask = "import ctypes, ensurepip, ssl, sys; print('%d.%d' % sys.version_info[:2])"
+    for path in filter(None, [shutil.which(f"python{version}"), *of_pyenv]):
+        done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
+        if done.stdout.strip() == version:
+            return path
+    return ""
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,7 @@ import grpc.aio
 from google.protobuf.empty_pb2 import Empty
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
-from pulumi.runtime.proto.provider_pb2_grpc import (
-    ResourceProviderServicer,
-    add_ResourceProviderServicer_to_server,
-)
+from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderServicer, add_ResourceProviderServicer_to_server
 
 from tests.box import aws_models
 from tests.box.provider.provider import StandIn

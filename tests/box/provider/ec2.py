@@ -35,11 +35,7 @@ def _read_key_pair(aws: Aws, key: str, state: Props) -> Props | None:
     if not answer or not answer["KeyPairs"]:
         return None
     pair = answer["KeyPairs"][0]
-    return told(
-        keyName=pair["KeyName"],
-        keyPairId=pair["KeyPairId"],
-        **tags_of(pair.get("Tags")),
-    )
+    return told(keyName=pair["KeyName"], keyPairId=pair["KeyPairId"], **tags_of(pair.get("Tags")))
 
 
 def _retag_key_pair(aws: Aws, key: str, old: Props, new: Props) -> None:
@@ -115,8 +111,7 @@ def _rule(way: str) -> Kind:
             Description="description",
         )
         aws.client("ec2", new).modify_security_group_rules(
-            GroupId=new["securityGroupId"],
-            SecurityGroupRules=[{"SecurityGroupRuleId": key, "SecurityGroupRule": rule}],
+            GroupId=new["securityGroupId"], SecurityGroupRules=[{"SecurityGroupRuleId": key, "SecurityGroupRule": rule}]
         )
 
     def drop(aws: Aws, key: str, state: Props) -> None:
