@@ -188,9 +188,7 @@ def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(calls: Calls, mo
     assert stored(calls) == {"c-3"}
 
 
-def test_of_a_checkpoint_that_is_written_again_under_its_name_the_former_one_stays(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_checkpoint_written_again_the_former_one_stays(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     running = while_running(calls)
     save(calls, 1)
     running.send()

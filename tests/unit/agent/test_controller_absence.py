@@ -294,15 +294,11 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Away:
     return Away(tmp_path, monkeypatch)
 
 
-def test_a_failed_program_starts_again_when_the_controller_has_been_silent_for_a_while(away: Away) -> None:
+def test_a_failed_program_starts_again_after_a_silence_by_a_growing_back_off_up_to_the_maximum(away: Away) -> None:
     assert away.follow(AWAY_SECONDS - 0.1) == 0
     assert away.follow(0.1) == 2
     assert away.follow(0.0) == 2, "as long as it could not be started"
     assert [end.attempt for end, _ in away.program.restarted] == [1]
-
-
-def test_the_back_off_grows_and_the_maximum_holds_without_a_controller(away: Away) -> None:
-    assert away.follow() == 2
     away.end(2)
     assert away.follow(3.9) == 0
     assert away.follow(0.1) == 3

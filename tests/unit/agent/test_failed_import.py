@@ -57,9 +57,7 @@ def test_an_import_that_was_cut_off_continues(
     assert here.log(SPEC.id, "worker-0").printed(STDOUT) == b"step 1\nstep 2\n"
 
 
-def test_what_is_not_whole_is_not_the_record(
-    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_whole_is_refused(tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     there = stopped(tmp_path / "there")
     with pytest.raises(ValueError, match="has not arrived"):
         controller.finish_import(record_import.ImportRequest(1.0))
@@ -77,7 +75,7 @@ def test_what_is_not_whole_is_not_the_record(
 @pytest.mark.parametrize(
     ("before", "after"), [("saved", "saved/model"), ("saved/model", "saved"), ("checkpoint", "checkpoint")]
 )
-def test_what_has_changed_arrives_anew_after_an_import_was_cut_off(
+def test_what_has_changed_arrives_anew_after_a_cut(
     tmp_path: Path, controller: Controller, before: str, after: str
 ) -> None:
     there = stopped(tmp_path / "there")

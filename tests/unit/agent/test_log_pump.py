@@ -76,9 +76,7 @@ class Program:
 
 
 @pytest.mark.parametrize("room", [0, 1, 150])
-def test_a_full_disk_does_not_block_the_program_and_loses_nothing_for_a_moment(
-    tmp_path: Path, disk: Disk, room: int
-) -> None:
+def test_a_disk_full_for_a_moment_blocks_no_program_and_loses_nothing(tmp_path: Path, disk: Disk, room: int) -> None:
     program = Program(tmp_path)
     program.print(b"before\n")
     until(lambda: program.stored() == b"before\n", "the first line", SECONDS)
@@ -93,9 +91,7 @@ def test_a_full_disk_does_not_block_the_program_and_loses_nothing_for_a_moment(
     assert program.pump.dropped == 0
 
 
-def test_what_has_no_room_in_memory_either_is_dropped_and_counted(
-    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_no_room_is_dropped_and_counted(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_pump, "MAX_PENDING", 100_000)
     program = Program(tmp_path)
     count = 100_000 // FORMED

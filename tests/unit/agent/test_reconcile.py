@@ -180,9 +180,7 @@ def test_a_worker_that_does_not_run_at_the_success_is_not_started_again(state: s
 
 
 @pytest.mark.parametrize(("auxiliary", "time_limit"), [(True, 0.0), (False, 0.0), (False, 60.0)])
-def test_after_a_success_a_stop_ends_the_other_workers_over_a_restart_and_an_update_and_the_success_stands(
-    auxiliary: bool, time_limit: float
-) -> None:
+def test_a_stop_after_a_success_ends_the_other_workers_for_good(auxiliary: bool, time_limit: float) -> None:
     job = running(ps=1, workers=2, worker_timeout="1h")
     job.exit("worker-0")
     reconcile.stop_run(job.job, job.now, auxiliary, time_limit)

@@ -56,9 +56,7 @@ def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path:
 
 
 @pytest.mark.parametrize("state", ["", STOPPED, SUCCEEDED, FAILED])
-def test_a_run_that_was_stopped_or_seemed_to_run_continues_and_one_that_has_ended_stays_so(
-    tmp_path: Path, controller: Controller, state: str
-) -> None:
+def test_a_run_continues_unless_it_has_ended(tmp_path: Path, controller: Controller, state: str) -> None:
     cause = STOP_REQUESTED if state == STOPPED else "task_failed"
     given(controller, recorded(tmp_path / "there", run_state(RunResult(state, cause, 2.0) if state else None)))
     accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))

@@ -222,9 +222,7 @@ def test_a_pattern_is_switched_off_after_three_parts_that_were_too_slow(scripted
     assert "acc" not in scripted.view().metrics
 
 
-def test_a_task_whose_output_takes_all_the_time_does_not_keep_the_others_waiting(
-    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_that_takes_all_the_time_holds_no_other(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def match(patterns: dict[str, str], lines: list[str]) -> Matches:

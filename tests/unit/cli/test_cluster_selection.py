@@ -97,9 +97,7 @@ def test_what_changes_another_logins_cluster_needs_its_id(engine: Engine, monkey
     assert select_existing_cluster(ClusterQuery(stack="dev", cluster="ben1")).cluster["id"] == "ben1"
 
 
-def test_another_logins_cluster_is_selected_by_the_id_that_the_hint_names_from_any_folder(
-    engine: Engine, tmp_path: Path
-) -> None:
+def test_another_logins_cluster_is_selected_by_the_hints_id_from_any_folder(engine: Engine, tmp_path: Path) -> None:
     entry("ben1", 1.0, BEN)
     (tmp_path / "Pulumi.yaml").unlink()
     with pytest.raises(NotFound, match=r"Other clusters: p/dev/mnist. `--cluster ben1` selects the first"):

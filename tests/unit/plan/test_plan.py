@@ -281,27 +281,25 @@ AWAY = replace(BOX, name="away", ready=False)
 ON_AWAY = {"worker-0": "box", "worker-1": "away"}
 
 
-def test_a_task_moves_from_a_machine_that_is_away() -> None:
-    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2)
-    assert [task.machine for task in made.tasks] == ["box", "box"]
-    assert made.machines == (BOX, AWAY)
-
-
 SILENT = replace(AWAY, responds=False)
 
 
-def test_a_task_on_a_machine_that_does_not_respond_stays() -> None:
-    stays = standing_plan([BOX, SILENT], ON_AWAY, workers=2)
-    assert [task.machine for task in stays.tasks] == ["box", "away"]
-    assert stays.warnings == ("worker-1 waits for away, which does not respond: its program may still run there",)
-    gone = standing_plan([BOX], ON_AWAY, workers=2)
-    assert [task.machine for task in gone.tasks] == ["box", "box"], "it was removed from the Swarm"
-
-
-def test_a_task_that_no_other_machine_may_take_waits_for_its_own() -> None:
-    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2, container={"placement": ["hostname:UNIQUE"]})
-    assert [task.machine for task in made.tasks] == ["box", "away"]
-    assert made.warnings == ("worker-1 waits for away: no machine that responds may run it",)
+@pytest.mark.parametrize(
+    ("machines", "placement", "places", "warning"),
+    [
+        ([BOX, AWAY], [], "box box", ""),
+        ([BOX, AWAY], ["hostname:UNIQUE"], "box away", ": no machine that responds may run it"),
+        ([BOX, SILENT], [], "box away", ", which does not respond: its program may still run there"),
+        ([BOX], [], "box box", ""),  # it was removed from the Swarm
+    ],
+)
+def test_a_task_moves_from_a_machine_where_its_program_cannot_run_if_another_may_take_it(
+    machines: list[Machine], placement: list[str], places: str, warning: str
+) -> None:
+    made = standing_plan(machines, ON_AWAY, workers=2, container={"placement": placement})
+    assert " ".join(task.machine for task in made.tasks) == places
+    assert made.machines == tuple(machines)
+    assert made.warnings == ((f"worker-1 waits for away{warning}",) if warning else ())
 
 
 def test_a_new_task_is_never_placed_on_a_machine_that_is_away() -> None:

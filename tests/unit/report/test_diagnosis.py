@@ -93,6 +93,12 @@ def overdue() -> World:
     return made
 
 
+def without_worker() -> World:
+    made = running(NOON, ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
+    made.exit("worker-1", 3)
+    return made
+
+
 NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
 LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines=ObservedMachines({"box": "gone"}))
@@ -121,16 +127,6 @@ def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() 
 
 def test_a_machine_is_not_waited_for_after_the_run() -> None:
     assert warnings(replace(SILENT, view=replace(SILENT.view, run_state=finished().job))) == []
-
-
-def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
-    made = running(NOON, ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
-    made.exit("worker-1", 3)
-    found = next(one for one in why(sight(made)) if one.about == "worker-1")
-    assert found.text == (
-        "worker-1 failed with exit code 3. The training continues without it; `tfdeploy restart worker-1` starts it again."
-    )
-    assert found.wrong
 
 
 def test_nobody_waits_for_tensorboard() -> None:

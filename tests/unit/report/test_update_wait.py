@@ -245,9 +245,7 @@ def test_an_update_waits_for_the_evaluator_and_names_it_once(logged: list[str]) 
 
 
 @pytest.mark.parametrize("was_well", [True, False])
-def test_an_update_ends_when_nothing_of_its_cluster_is_left(
-    logged: list[str], monkeypatch: pytest.MonkeyPatch, was_well: bool
-) -> None:
+def test_an_update_of_a_lost_cluster_ends(logged: list[str], monkeypatch: pytest.MonkeyPatch, was_well: bool) -> None:
     """It fails if the cluster was there when it began to wait; a cluster that was gone before is what it reports."""
     failed: list[tuple[str, str]] = []
     monkeypatch.setattr(update_wait, "fail_update", lambda *reason: failed.append(reason))

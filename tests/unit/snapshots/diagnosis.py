@@ -26,6 +26,7 @@ CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "no node is suitable": (cases.with_engine(sight(noon()), ps_0=cases.rejected(cases.NO_NODE, "scheduled")), {}),
     "the engine gives an unknown reason": (cases.with_engine(sight(noon()), ps_0=cases.rejected("odd words")), {}),
     "failed": (sight(failed(), logs={"worker-1": _PRINTED}), {}),
+    "a worker of an elastic run has failed": (sight(cases.without_worker(), engine=ALL), {}),
     "failed, then destroyed": (sight(failed()), {"ended": NOON}),
     "the start timeout has passed": (cases.with_engine(sight(cases.overdue()), ps_0=cases.rejected()), {}),
     "a task is restarting": (sight(cases.restarting(), engine=ALL), {}),
