@@ -159,7 +159,8 @@ def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/state/registry/mnist.json")
 
     monkeypatch.setattr(registry, "write", full)
-    said = told(lambda: declare(workers=1))
-    assert said.startswith(
-        "mnist: /state/registry/mnist.json: No space left on device. Free space on that disk, and run "
-    )
+    said: list[str] = []
+    run(lambda: said.append(refused(lambda: declare(workers=1))))
+    assert said == [
+        "mnist: /state/registry/mnist.json: No space left on device. Free space on that disk, and run the command again."
+    ]
