@@ -139,12 +139,9 @@ def test_other_placeholders_leave_the_flags_in_place() -> None:
     assert filled == ["run", "worker-0", "10.0.0.2:21000", "", "/data", *FOUR]
 
 
-def test_unknown_braces_are_left_alone() -> None:
+def test_unknown_braces_are_left_alone_and_doubled_ones_filled_within() -> None:
     texts = ["{}", "{unknown}", "{ job_name }", "{{", "awk '{print $1}'", "{JOB_NAME}", '{"a": 1}']
     assert [task_command.fill(text, known()) for text in texts] == texts
-
-
-def test_doubled_braces_are_filled_within() -> None:
     assert task_command.fill("{{job_name}}", known()) == "{worker}"
 
 

@@ -108,15 +108,12 @@ BASE: dict[str, Any] = {"workers": 2, "ps": 1}
         {"resume_from": "0123"},
         {"code": "another-archive"},
         {"flags": "never"},
+        {"chief": 1, "tf_config_master": True},
     ],
     ids=str,
 )
 def test_a_run_is_a_new_one_when_what_it_trains_with_changes(change: dict[str, Any]) -> None:
     assert plan(**{**BASE, **change}).run.id != plan(**BASE).run.id
-
-
-def test_a_run_is_a_new_one_when_its_chief_gets_the_old_name() -> None:
-    assert plan(chief=1, tf_config_master=True).run.id != plan(chief=1).run.id
 
 
 @pytest.mark.parametrize(

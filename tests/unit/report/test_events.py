@@ -26,16 +26,10 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
     assert Event.from_dict(event.to_dict()) == event
 
 
-@pytest.mark.parametrize(
-    ("value", "threshold", "text"),
-    [
-        (0.953, 0.95, "accuracy 0.953 reached > 0.95 at step 4,200"),
-        (0.95000001, 0.95, "accuracy 0.95000001 reached > 0.95 at step 4,200"),
-    ],
-)
-def test_a_value_differs_from_the_threshold_that_it_passed(value: float, threshold: float, text: str) -> None:
-    metric = ReachedMetric("accuracy", value, ">", threshold, "worker-0", 1, 4200)
-    assert result_text(RunResult(SUCCEEDED, UNTIL, 1.0, ["worker-0"], reached=[metric])) == text
+def test_a_value_differs_from_the_threshold_that_it_passed() -> None:
+    metric = ReachedMetric("accuracy", 0.95000001, ">", 0.95, "worker-0", 1, 4200)
+    text = result_text(RunResult(SUCCEEDED, UNTIL, 1.0, ["worker-0"], reached=[metric]))
+    assert text == "accuracy 0.95000001 reached > 0.95 at step 4,200"
 
 
 def test_the_data_of_an_event_is_in_its_document() -> None:

@@ -99,39 +99,6 @@ def worker(instance: str = "a", **fields: Any) -> TaskState:
     return task
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({"state": "scheduled", "instance": "", "seen": 0.0}, "scheduled"),
-        ({"state": "starting"}, "starting"),
-        ({"state": "waiting", "waiting_for": "ps-0"}, "waiting for ps-0"),
-        ({"state": "killed", "end": Ended(137, "SIGKILL")}, "killed (SIGKILL)"),
-        ({"state": "out of memory", "end": Ended(137, "SIGKILL")}, "out of memory"),
-        (
-            {"state": "restarting", "restart_delay": 8.0, "failures": 2, "max_failures": 5, "end": Ended(3)},
-            "restarting in 8 s (2 of 5)",
-        ),
-        ({"state": "interrupted", "reason": "its launcher was told to stop"}, "interrupted"),
-    ],
-)
-def test_each_state_has_its_words(fields: dict[str, Any], status: str) -> None:
-    assert task_status(worker(**fields), sight(world(), engine={"worker-0": True})) == status
-
-
-@pytest.mark.parametrize(
-    ("look", "fields", "status"),
-    [
-        (sight(world(), engine={}), {"state": "interrupted"}, "interrupted"),
-        (sight(world()), {"seen": NOON - SILENT_SECONDS - 1}, "unreachable since 2026-11-21 11:59:44Z"),
-        (sight(world()), {"seen": NOON - SILENT_SECONDS}, "running"),
-        (sight(world(), silent_since=NOON - 60), {}, "unreachable since 2026-11-21 11:59:00Z"),
-        (sight(world(), silent_since=0.0), {}, "unreachable"),
-    ],
-)
-def test_the_status_says_who_is_silent_or_gone(look: ObservedState, fields: dict[str, Any], status: str) -> None:
-    assert task_status(worker(**{"state": "running", **fields}), look) == status
-
-
 STATES = ["scheduled", "starting", "waiting", "running", "restarting", "interrupted", *sorted(FINAL)]
 
 
@@ -243,6 +210,7 @@ def look(engine: EngineTask | None, silent_since: float | None = None, at: float
     return ObservedState(at, view, silent_since, {"worker-0": engine} if engine else {}, **more)
 
 
+HERE = sight(world(), engine={"worker-0": True})
 ENDING: dict[str, Any] = {"state": "interrupted"}
 ON_GONE: dict[str, Any] = {"machines": ObservedMachines(others="gone")}
 SINCE = "unreachable since 2026-11-21 11:59:00Z"
@@ -275,9 +243,27 @@ SINCE = "unreachable since 2026-11-21 11:59:00Z"
         (look(PULLING, NOON - 60), ENDING, "pulling"),
         (look(RUNNING, NOON - 60), RUNS, SINCE),
         (look(REJECTED, NOON - 60), RUNS, f"rejected ({NO_IMAGE})"),
+        # The launcher is gone, or silent.
+        (sight(world(), engine={}), {"state": "interrupted"}, "interrupted"),
+        (sight(world()), {**RUNS, "seen": NOON - SILENT_SECONDS - 1}, "unreachable since 2026-11-21 11:59:44Z"),
+        (sight(world()), {**RUNS, "seen": NOON - SILENT_SECONDS}, "running"),
+        (sight(world(), silent_since=NOON - 60), RUNS, SINCE),
+        (sight(world(), silent_since=0.0), RUNS, "unreachable"),
+        # Each state has its words.
+        (HERE, FRESH, "scheduled"),
+        (HERE, {"state": "starting"}, "starting"),
+        (HERE, {"state": "waiting", "waiting_for": "ps-0"}, "waiting for ps-0"),
+        (HERE, {"state": "killed", "end": Ended(137, "SIGKILL")}, "killed (SIGKILL)"),
+        (HERE, {"state": "out of memory", "end": Ended(137, "SIGKILL")}, "out of memory"),
+        (
+            HERE,
+            {"state": "restarting", "restart_delay": 8.0, "failures": 2, "max_failures": 5, "end": Ended(3)},
+            "restarting in 8 s (2 of 5)",
+        ),
+        (HERE, {"state": "interrupted", "reason": "its launcher was told to stop"}, "interrupted"),
     ],
 )
-def test_the_engine_says_where_a_task_is_that_it_brings(at: ObservedState, fields: dict[str, Any], status: str) -> None:
+def test_the_status_of_a_task_is_what_is_known_of_it(at: ObservedState, fields: dict[str, Any], status: str) -> None:
     assert task_status(worker(**fields), at) == status
 
 

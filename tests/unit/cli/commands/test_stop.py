@@ -10,7 +10,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tests.unit.cli.calling import call
+from tests.unit.cli.calling import call, program
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World, running
 from tfdeploy import registry
@@ -45,10 +45,8 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("PULUMI_BACKEND_URL", LOGIN)
+    program(tmp_path, monkeypatch, LOGIN)
     monkeypatch.setattr(stop, "_POLL_SECONDS", 0.0)
-    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
     expected = expected_state(plan(workers=1, tensorboard=True), spec(workers=1, tensorboard=True))
     registry.write(registry.Entry(CLUSTER, str(tmp_path), expected, begun=1.0, login=LOGIN))
     return Stage(tmp_path, monkeypatch)
