@@ -118,11 +118,7 @@ class DockerProject(ContainerProject):
     @property
     def cluster(self) -> Any:
         """The handle of the project's cluster."""
-        return self.handle("test")
-
-    def handle(self, name: str) -> Any:
-        """The handle of one of the project's clusters."""
-        return {**self.ref(name), "backend": "docker", "home": self.host}
+        return {**self.ref(), "backend": "docker", "home": self.host}
 
     def docker(self, *arguments: str) -> str:
         """What a docker command prints."""

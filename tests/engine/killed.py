@@ -10,14 +10,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.engine.machine import BRIDGE, call, mounts
+from tests.engine.machine import BRIDGE, call, links, mounts
 from tests.waiting import until
 
 PREFIX = "tfdeploy-engine-"
@@ -118,12 +117,12 @@ def _empty_namespaces(folder: Path) -> list[str]:
 def _vxlans(namespaces: Iterable[str]) -> set[str]:
     """The VXLANs of these overlay networks that are in the machine's own namespace: an engine creates them there and moves them."""
     ids = {found[1][:5] for name in namespaces if (found := _NAMESPACE.fullmatch(name))}
-    return {name for name in _links() if (found := _VXLAN.fullmatch(name)) and found[1] in ids}
+    return {name for name in links() if (found := _VXLAN.fullmatch(name)) and found[1] in ids}
 
 
 def _remove_bridges(names: set[str]) -> None:
     """Remove bridges with the devices that are attached to them."""
-    for name in names & _links():
+    for name in names & links():
         _remove_devices([*_shown("ip", "-o", "link", "show", "master", name), name])
 
 
@@ -136,7 +135,3 @@ def _shown(*command: str) -> list[str]:
     """The names of the devices that `ip` lists."""
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     return [line.split(": ")[1].partition("@")[0] for line in lines]
-
-
-def _links() -> set[str]:
-    return {name for _, name in socket.if_nameindex()}

@@ -18,7 +18,7 @@ BRIDGE = re.compile(r"\bbr-[0-9a-f]{12}\b")
 def kept(*folders: Path) -> Iterator[None]:
     """Take away, at the end, the mounts below these folders, new network interfaces and new rules of the firewall."""
     _forget_bridges()
-    links = {name for _, name in socket.if_nameindex()}
+    before = links()
     forwarding = FORWARDING.read_text()
     rules = {table: _rules(table) for table in TABLES}
     try:
@@ -26,7 +26,7 @@ def kept(*folders: Path) -> Iterator[None]:
     finally:
         for mount in mounts(folders):
             call("umount", "--lazy", mount)
-        for name in {name for _, name in socket.if_nameindex()} - links:
+        for name in links() - before:
             call("ip", "link", "delete", name)
         for table in TABLES:
             _put_back(table, rules[table])
@@ -35,11 +35,16 @@ def kept(*folders: Path) -> Iterator[None]:
 
 def _forget_bridges() -> None:
     """Remove the rules of bridges that are no more: a killed engine's would masquerade who has the addresses next."""
-    links = {name for _, name in socket.if_nameindex()}
+    there = links()
     for table in TABLES:
         for rule in _rules(table):
-            if rule.startswith("-A") and not links.issuperset(BRIDGE.findall(rule)):
+            if rule.startswith("-A") and not there.issuperset(BRIDGE.findall(rule)):
                 _remove(table, rule)
+
+
+def links() -> set[str]:
+    """The names of the network interfaces."""
+    return {name for _, name in socket.if_nameindex()}
 
 
 def mounts(folders: tuple[Path, ...]) -> list[str]:

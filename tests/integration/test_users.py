@@ -1,8 +1,10 @@
 """What a user meets first: a program of one's own, and what is refused."""
 
 import socket
+from pathlib import Path
 
 from tests.integration.conftest import Project
+from tests.mac import ENVIRONMENT
 
 REFUSED = {
     "workers=-1": "test: workers: -1 is out of range. Use an integer from 0 to 1000.",
@@ -38,3 +40,13 @@ def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -
     assert project.up().steps() == {"unchanged": 6}
     assert project.outputs()["endpoints"] == {"worker-0": f"127.0.0.1:{port}"}
     project.destroy()
+
+
+def test_local_is_refused_on_a_mac_with_what_to_use_instead(project: Project) -> None:
+    project.env.update(ENVIRONMENT)
+    for call in (project.call("preview", "--stack", project.stack), project.up(fails=True)):
+        assert call.exit_code != 0
+        assert "backend: 'local' needs Linux, and this is macOS. Run the tasks as containers" in call.output
+        assert "Traceback" not in call.output
+    assert [one["type"] for one in project.resources()] == ["pulumi:pulumi:Stack"]
+    assert not Path(project.env["XDG_STATE_HOME"], "tfdeploy").exists()

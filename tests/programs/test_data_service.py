@@ -35,11 +35,6 @@ def ended_epoch(program: Program, number: int) -> tuple[int, int]:
     )
 
 
-def kill(program: Program, hostname: str) -> None:
-    """Kill a task's program with SIGKILL."""
-    program.child(hostname, CLUSTER).kill()
-
-
 def set_workers(program: Program, workers: int) -> None:
     """`pulumi up` with so many data workers."""
     program.set("workers", str(workers))
@@ -56,13 +51,13 @@ def test_the_training_reads_on_through_faults_and_other_numbers_of_workers(progr
     trains, dispatcher = program.child("worker-0", CLUSTER), program.child("data-dispatcher-0", CLUSTER)
 
     number = begun_epoch(program)
-    kill(program, "data-dispatcher-0")
+    program.child("data-dispatcher-0", CLUSTER).kill()
     elements, different = ended_epoch(program, number)
     assert elements == different >= ELEMENTS - IN_ANSWERS, "the dispatcher has gone on from its journal"
     assert program.child("data-dispatcher-0", CLUSTER) != dispatcher
 
     number = begun_epoch(program)
-    kill(program, "data-worker-0")
+    program.child("data-worker-0", CLUSTER).kill()
     elements, different = ended_epoch(program, number)
     assert elements == different >= ELEMENTS - MOST_LOST, "at most once: what the worker had begun is lost"
     assert ended_epoch(program, begun_epoch(program)) == everything

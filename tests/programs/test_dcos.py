@@ -70,11 +70,6 @@ def begun(program: Program, hostname: str) -> list[int]:
     return [int(step) for step in found]
 
 
-def kill(program: Program, hostname: str) -> None:
-    """Kill what a task runs, behind everybody's back."""
-    program.child(hostname, "mnist").kill()
-
-
 def present(program: Program) -> tuple[Record, RunSpec]:
     """The record, and the present run."""
     record = Record(program.places("mnist").record)
@@ -144,7 +139,7 @@ def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     until(lambda: len(begun(program, "worker-0")) == 2, "worker-0 trains again")
     assert begun(program, "worker-0")[1] > 5, "it resumes from the last checkpoint"
 
-    kill(program, "worker-0")
+    program.child("worker-0", "mnist").kill()
     until(lambda: len(begun(program, "worker-0")) == 3, "worker-0 is restarted by itself")
     assert_rolls_in_order(program)
 
