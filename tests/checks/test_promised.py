@@ -6,23 +6,42 @@ from pathlib import Path
 
 import pytest
 
+import tfdeploy
 from tools.reference import COMMAND, JSON, TARGET
 
 VERSIONS = sorted((Path(__file__).parent / "promised").glob("*.txt"))
 
 
+_ITEM = re.compile(r"- ((?:`[^`]+`(?:, )?)+)(?: \((.*?)\))?[^:`]*: ")
+"""The names of an item, and its type and default; names with the same text share one item."""
+
+_DIGEST = re.compile(r"@sha256:\w+")
+"""Which build of an image is the default may change."""
+
+_EXIT_CODE = re.compile(r"\| (\d+) \|")
+
+
 def offered() -> list[str]:
-    """The arguments, outputs, options and members of documents, with their types, as the generated pages list them."""
-    found = []
+    """What can be imported; the arguments, outputs, options, members of documents, variables of a task, and exit codes, with types
+    and defaults, as the generated pages list them."""
+    found = [f"tfdeploy: {name}" for name in tfdeploy.__all__]
     for page in (TARGET, COMMAND, JSON):
         title = ""
-        for line in page.read_text().splitlines():
+        for line in page.read_text().replace("\n  ", " ").splitlines():
             if heading := re.match(r"#+ (.*)", line):
                 title = heading[1].replace("`", "")
-            elif item := re.match(r"- (`[^`]+`(?: \([^)]*\))?)", line):
-                names = re.findall(r"--[a-z-]+|\B-\w", item[1]) if page == COMMAND else []
-                found += [f"{page.stem}: {title}: {name}".replace("`", "") for name in names or [item[1]]]
+            elif code := _EXIT_CODE.match(line):
+                found.append(f"{page.stem}: {title}: {code[1]}")
+            elif item := _ITEM.match(line):
+                about = f" ({_DIGEST.sub('', item[2]).replace('`', '')})" if item[2] else ""
+                names = ", ".join(re.findall("`(.+?)`", item[1])).split(", ")
+                found += [f"{page.stem}: {title}: {_word(name)}{about}" for name in names]
     return [*dict.fromkeys(found)]
+
+
+def _word(name: str) -> str:
+    """An option without the names of its values."""
+    return name.split()[0] if name.startswith("-") else name
 
 
 @pytest.mark.parametrize("file", VERSIONS, ids=lambda file: file.stem)

@@ -56,15 +56,10 @@ class NetworkProject(Ec2Project):
     def init(self) -> None:
         """Make the stack, with the settings of the AWS provider."""
         super().init()
-        self.configure("aws:maxRetries", "8")
-        self.configure("aws:profile", "ml")
-        self.configure("aws:allowedAccountIds[0]", ACCOUNT)
-        self.configure("aws:defaultTags.tags.team", "ml")
-
-    def configure(self, path: str, value: str) -> None:
-        """`pulumi config set`."""
-        done = self.call("config", "set", "--path", path, value, "--stack", self.stack)
-        assert done.exit_code == 0, done.output
+        self.set("aws:maxRetries", "8", "--path")
+        self.set("aws:profile", "ml", "--path")
+        self.set("aws:allowedAccountIds[0]", ACCOUNT, "--path")
+        self.set("aws:defaultTags.tags.team", "ml", "--path")
 
     def write(self, arguments: str, *rest: str) -> None:
         """Write the program, with the files before the cluster."""

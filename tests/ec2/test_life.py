@@ -89,13 +89,13 @@ def command(project: Ec2Project, *arguments: str) -> str:
 
 def test_another_account_than_the_stack_allows_is_asked_who_one_is_and_nothing_else(project: NetworkProject) -> None:
     project.write(JOB, STEPS)
-    project.configure("aws:allowedAccountIds[0]", "210987654321")
+    project.set("aws:allowedAccountIds[0]", "210987654321", "--path")
     before = project.box.all_calls()
     refused = project.up(fails=True).output
     assert "account" in refused
     assert ACCOUNT in refused
     assert (project.box.all_calls() - before).keys() == {"GetCallerIdentity"}
-    project.configure("aws:allowedAccountIds[0]", ACCOUNT)
+    project.set("aws:allowedAccountIds[0]", ACCOUNT, "--path")
 
 
 def test_a_preview_cannot_show_a_cluster_in_a_subnet_that_only_the_update_knows(project: NetworkProject) -> None:

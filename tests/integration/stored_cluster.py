@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.integration.conftest import PROGRAM, Project
+from tests.integration.conftest import Project
 from tfdeploy.backends.local.paths import machine_id
 
 NAME = "frozen"
@@ -45,7 +45,7 @@ def store(file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder) / "p", NAME)
         try:
-            project.write(ARGUMENTS, TRAIN, PROGRAM)
+            project.write(ARGUMENTS, TRAIN)
             project.init()
             project.up()
             file.write_text(json.dumps(_read(project), indent=1) + "\n")
@@ -56,15 +56,14 @@ def store(file: Path) -> None:
 def restore(file: Path, folder: Path) -> Project:
     """A project that has stored what the file has. Its cluster runs nowhere, as after a restart of the machine."""
     project = Project(folder, NAME)
+    names = _of_this_machine(project)
     for name, text in json.loads(file.read_text()).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if text.startswith(_BINARY):
             path.write_bytes(base64.b64decode(text.removeprefix(_BINARY)))
         else:
-            path.write_text(_replaced(text, project, back=True))
-    for secret in (folder / "state/tfdeploy/clusters").glob("*/token"):
-        secret.chmod(0o600)
+            path.write_text(re.sub("@[A-Z]+@", lambda found: names[found[0]], text))
     return project
 
 
@@ -80,7 +79,9 @@ def _text(path: Path, project: Project) -> str:
         return _BINARY + base64.b64encode(path.read_bytes()).decode()
     if path == project.state():
         text = json.dumps(json.loads(text, object_hook=_without_positions))
-    return _replaced(text, project)
+    for name, own in _of_this_machine(project).items():
+        text = re.sub(rf"(?<!\w){re.escape(own)}\b", name, text) if own else text
+    return text
 
 
 def _without_positions(fields: dict[str, Any]) -> dict[str, Any]:
@@ -88,16 +89,14 @@ def _without_positions(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: field for name, field in fields.items() if name not in ("sourcePosition", "stackTrace")}
 
 
-def _replaced(text: str, project: Project, back: bool = False) -> str:
-    """The text with names in place of what is of this machine, or back."""
-    for name, own in (
-        ("@FOLDER@", str(project.folder)),
-        ("@PYTHON@", sys.prefix),
-        ("@MACHINE@", machine_id()),
-        ("@HOST@", platform.node()),
-    ):
-        text = text.replace(name, own) if back else re.sub(rf"(?<!\w){re.escape(own)}\b", name, text)
-    return text
+def _of_this_machine(project: Project) -> dict[str, str]:
+    """The names that a file has in place of what another machine has not."""
+    return {
+        "@FOLDER@": str(project.folder),
+        "@PYTHON@": sys.prefix,
+        "@MACHINE@": machine_id(),
+        "@HOST@": platform.node(),
+    }
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import pytest
 
 from tests.integration.conftest import Project
 from tests.integration.stored_cluster import restore
-from tests.verbs import Verbs
 
 VERSIONS = sorted(Path(__file__).parent.glob("stored/*.json"))
 
@@ -21,12 +20,9 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
 
 
 def test_a_cluster_of_an_earlier_version_is_shown_stays_finished_and_is_destroyed(stored: Project) -> None:
-    verbs = Verbs(stored.program, stored.env)
-    code, out, err = verbs.call("runs", "--json")
-    assert code == 0, err
-    (run,) = json.loads(out)
+    (run,) = json.loads(stored.tfdeploy("runs", "--json"))
     assert (run["result"], run["metrics"]) == ("succeeded", {"accuracy": 0.9})
-    assert verbs.call("logs", "worker-0")[1] == b"worker-0 | accuracy: 0.9\n"
+    assert stored.tfdeploy("logs", "worker-0") == "worker-0 | accuracy: 0.9\n"
     before = [(task["hostname"], task["status"], task["created"]) for task in stored.outputs()["tasks"]]
     done = stored.up()
     assert done.steps().keys() <= {"unchanged", "updated"}, done.output

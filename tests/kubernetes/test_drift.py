@@ -115,8 +115,7 @@ def give_address(project: KubernetesProject, name: str) -> None:
 def test_a_deleted_namespace_is_named_and_destroy_leads_out(kube: Cluster, project: KubernetesProject) -> None:
     kube.api.apply(f"/api/v1/namespaces/{LOST}", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LOST}})
     project.env["KUBECONFIG"] = str(kube.kubeconfig)  # the Role of another user would go with the namespace
-    chosen = project.call("config", "set", "--path", "tfdeploy:kubernetes.namespace", LOST, "--stack", project.stack)
-    assert chosen.exit_code == 0, chosen.output
+    project.set("tfdeploy:kubernetes.namespace", LOST, "--path")
     project.write('command=["python", "-c", "print(1)"], workers=1')
     project.up()
     kube.api.delete(f"/api/v1/namespaces/{LOST}")
