@@ -292,7 +292,6 @@ def test_the_shared_folder_is_the_one_that_is_asked_for_or_the_clusters_own() ->
         (False, [PS], {}, set()),
         (True, [PS], {"run_id": "again"}, set()),
     ],
-    ids=str,
 )
 def test_of_a_finished_run_what_is_gone_is_not_made_again(
     ended: bool | None, there: list[MachineState], args: dict[str, Any], unneeded: set[str]
