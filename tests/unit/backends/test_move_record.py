@@ -1,5 +1,4 @@
-"""Before machines are replaced, the record of their run is on this computer: whole, or no machine is replaced. What may move, and
-what the image counts in the name of a run."""
+"""Before machines are replaced, the record of their run is on this computer: whole, or no machine is replaced."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,39 +11,19 @@ from tests.unit.agent.imported import recorded as recorded_run
 from tests.unit.agent.imported import run_state
 from tests.unit.agent.served import Served
 from tests.unit.agent.served import served as served
-from tests.unit.cases import plan
-from tfdeploy.agent.model.run_spec import DEFAULT_PATTERNS
-from tfdeploy.agent.model.run_state import (
-    FAILED,
-    MOVED,
-    STOP_REQUESTED,
-    STOPPED,
-    SUCCEEDED,
-    UPLOAD_LOST,
-    UPLOADED,
-    LauncherReport,
-    MachineUpload,
-    RunResult,
-    RunState,
-)
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifact_selection import FileInfo, choose, relative_checkpoint
-from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.stored_artifact import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
+from tests.unit.backends.stopped import EMPTY, RUN, TOO_MUCH, WHOLE, run, stopped
+from tfdeploy.agent.model.run_state import MOVED, STOP_REQUESTED, STOPPED, SUCCEEDED, UPLOADED, RunResult, RunState
+from tfdeploy.agent.record.artifact_manifest import ArtifactList
 from tfdeploy.backends import move_record
 from tfdeploy.backends.base import Replacement
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.local import task_runner as local_runner
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
-from tfdeploy.backends.move_checks import RunMover, StoppedRun, begins_again, missing_checkpoint
+from tfdeploy.backends.move_checks import RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
 
 CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
-RUN = replace(plan(workers=1).run, train_dir="/tfdeploy/train/run")
-STORED = ManifestArtifact(CHECKPOINT, "model.ckpt-5", "m0", 0, [ManifestFile("checkpoint", 2, "1")])
-TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "m0")
-WHOLE, TOO_MUCH, EMPTY = ArtifactList([STORED]), ArtifactList([], [TOO_LARGE]), ArtifactList()
 REPLACEMENT = Replacement(("i-0a",))
 
 
@@ -56,26 +35,6 @@ class Stops:
 
     def stop_to_move(self, cluster: Any) -> StoppedRun:
         return StoppedRun(RecordCopy(cluster).folder, self._is_current)
-
-
-def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **changes: Any) -> RunState:
-    changed = RunState(replace(RUN, **{"artifacts": ["export"], **changes}), 1.0)
-    task = changed.tasks["worker-0"]
-    task.report, task.started = LauncherReport(machine="laptop"), started
-    changed.result = RunResult(state, MOVED, 2.0)
-    changed.uploads = {"laptop": MachineUpload("worker-0", 2.0, upload)} if upload else {}
-    return changed
-
-
-def stopped(folder: Path, manifest: ArtifactList, is_whole: bool = True) -> StoppedRun:
-    """The record of a run with these artifacts, or with empty files in their place."""
-    record = Record(folder)
-    save_manifest(record.run_folder(RUN.id), manifest)
-    for file in manifest.files:
-        path = record.artifacts_folder(RUN.id) / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("1" * file.size * is_whole)
-    return StoppedRun(folder, is_current=True)
 
 
 def recorded(
@@ -151,82 +110,6 @@ def test_a_copy_of_what_the_run_has_left_here_is_retained_unless_the_newest_reco
     retained = [path.name for path in state_folder.rglob("runs/*")]
     assert (sorted(retained), bool(said)) == ([] if is_whole else sorted([own.spec.id, "earlier"]), not is_whole)
     assert not [*state_folder.glob("tfdeploy/local/*")]
-
-
-NOT_UPLOADED = "what laptop has in /tfdeploy/train/run could not be uploaded"
-
-
-@pytest.mark.parametrize(
-    ("state", "manifest", "has_files", "problem"),
-    [
-        (run(), WHOLE, True, ""),
-        (run(), EMPTY, True, "nothing is stored that it could continue from: `artifacts` (export) names no"),
-        (run(), ArtifactList([], [LeftOut("*.csv", 0, NO_MATCH, "laptop")]), True, "nothing is stored"),
-        (run(started=0.0, upload=""), EMPTY, True, ""),
-        (run(serve=True), EMPTY, True, ""),
-        (run(), ArtifactList([STORED], [replace(TOO_LARGE, name="export")]), True, ""),
-        (run(), TOO_MUCH, True, "could not be uploaded: model.ckpt-5"),
-        (run(), WHOLE, False, "only a part could be copied"),
-        (run(upload=UPLOAD_LOST), WHOLE, True, NOT_UPLOADED),
-        (run(SUCCEEDED), TOO_MUCH, True, ""),
-        (run(train_dir="s3://bucket/train/run"), TOO_MUCH, True, ""),
-        (run(FAILED), TOO_MUCH, True, "could not be uploaded: model.ckpt-5"),
-        (run(upload=""), EMPTY, True, NOT_UPLOADED),
-        (run(upload="", artifacts=[]), EMPTY, True, "`artifacts` (an empty list) names no"),
-        (run(upload="", started=0.0), WHOLE, True, ""),
-    ],
-)
-def test_a_run_moves_with_its_newest_checkpoint_or_not_at_all(
-    tmp_path: Path, state: RunState, manifest: ArtifactList, has_files: bool, problem: str
-) -> None:
-    text = missing_checkpoint(stopped(tmp_path, manifest, has_files), state, RUN.id)
-    assert problem in text
-    assert bool(problem) == bool(text)
-
-
-def uploaded(names: list[str], patterns: list[str]) -> ArtifactList:
-    """What an upload of these files stores. Those of TensorFlow name the last checkpoint."""
-    files = {name: FileInfo(1, number) for number, name in enumerate(names)}
-    chosen, left_out = choose(files, patterns, lambda _: relative_checkpoint("ckpt-2"))
-    artifacts = []
-    for item in chosen:
-        listed = [ManifestFile(it.name, it.size, it.version) for it in item.files]
-        artifacts.append(ManifestArtifact(item.kind, item.name, "laptop", 0, listed))
-    return ArtifactList(artifacts, left_out)
-
-
-BACKUP = ["backup/latest.weights.h5", "backup/training_metadata.json"]
-TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ckpt-2.data-0"]
-
-
-@pytest.mark.parametrize(
-    ("files", "patterns", "stored"),
-    [
-        (TENSORFLOW, DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index", "checkpoint"]),
-        (BACKUP, DEFAULT_PATTERNS, BACKUP),
-        (["best.keras"], DEFAULT_PATTERNS, ["best.keras"]),
-        (["state.npz", "x"], ["*.npz"], ["state.npz"]),
-        (["state.npz", "events.out", "search.index"], DEFAULT_PATTERNS, None),
-        (["export/saved_model.pb", "export/variables/variables.index", *BACKUP], ["export/**"], None),
-        (BACKUP, ["**/saved_model.pb", "**/*.keras", "**/checkpoint"], None),
-        ([], DEFAULT_PATTERNS, None),
-    ],
-    ids=range(8),
-)
-def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], stored: list[str] | None
-) -> None:
-    manifest, state = uploaded(files, list(patterns)), run(artifacts=list(patterns))
-    there = stopped(tmp_path, manifest)
-    for submitted in (RUN.id, ""):
-        text = missing_checkpoint(there, state, submitted)
-        assert text == "" if stored else "nothing is stored that it could continue from" in text
-    assert begins_again(there, state, RUN.id) == (stored is None)
-    assert missing_checkpoint(there, state, "another") == "", "another run needs none"
-    if stored:
-        assert sorted(file.name for file in manifest.files) == sorted(stored)
-    monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
-    assert missing_checkpoint(there, state, RUN.id) == "", "the user was asked"
 
 
 @pytest.mark.parametrize(

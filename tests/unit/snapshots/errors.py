@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tests.unit.backends.kubernetes.test_pods import placed
+from tests.unit.backends.kubernetes.test_affinity import placed
 from tests.unit.snapshots import error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER

@@ -1,4 +1,4 @@
-"""The image of each job, and the images that are built. Names on an engine: valid, readable, and different for each cluster."""
+"""The image of each job, and the images that are built."""
 
 import re
 import shlex
@@ -9,22 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.clusters import ID, OWNER, cluster_ref
 from tests.unit.cases import spec
 from tests.unit.props import cluster
-from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.discovery import LabelledObject, group_by_cluster, timestamp
 from tfdeploy.backends.docker import containers
-from tfdeploy.backends.docker.labels import (
-    LABEL_PREFIX,
-    TRAIN_VOLUME,
-    cluster_filter,
-    cluster_labels,
-    name_prefix,
-    service_name,
-    stack_labels,
-    volume_name,
-)
 from tfdeploy.backends.image_content import DEFAULT_IMAGE
 from tfdeploy.spec.cluster import ClusterSpec
 
@@ -143,63 +130,3 @@ def test_another_tensorflow_on_this_computer_than_in_the_default_images_is_named
     assert containers.version_notices(with_gpu, "") == []
     assert containers.version_notices(spec(workers=1, container={"image": "mine:1"}), "2.21.0") == []
     assert containers.installed_version().startswith("2.")
-
-
-SERVICE = re.compile(r"[a-zA-Z0-9]+(?:[a-zA-Z0-9_-]*[a-zA-Z0-9])?")
-"""A valid name of a service for swarmkit, if it has at most 63 characters."""
-
-LONGEST_HOSTNAME = "evaluator-0"
-
-NAME = st.from_regex(r"\A[A-Za-z]([A-Za-z0-9-]{0,38}[A-Za-z0-9])?\Z")
-CLUSTER_ID = st.from_regex(r"\A[a-z0-9]{10}\Z")
-
-
-@given(NAME, CLUSTER_ID)
-@example("A" * 40, ID)
-@example("a" * 38 + "-b", ID)
-def test_every_name_is_valid(name: str, cluster_id: str) -> None:
-    ref: ClusterRef = {**cluster(name=name), "id": cluster_id}
-    service = service_name(ref, LONGEST_HOSTNAME)
-    assert SERVICE.fullmatch(service)
-    assert len(service) <= 63
-    assert SERVICE.fullmatch(volume_name(ref, TRAIN_VOLUME))
-
-
-def test_project_stack_and_name_do_not_decide_what_belongs_to_a_cluster() -> None:
-    mine = cluster()
-    other: ClusterRef = {**mine, "id": "another123"}
-    assert cluster_labels(mine) == {"tfdeploy.cluster": "mnist", "tfdeploy.cluster-id": ID, "tfdeploy.owner": OWNER}
-    assert cluster_filter(mine) == {"label": [f"tfdeploy.cluster-id={ID}"]}
-    assert cluster_filter(mine) != cluster_filter(other)
-    assert cluster_filter({**mine, "id": ""}) == {"label": ["tfdeploy.cluster-id=new"]}, (
-        "an empty value matches every id"
-    )
-    assert name_prefix(mine) != name_prefix(other)
-    renamed = cluster(stack="renamed")
-    assert (name_prefix(renamed), cluster_labels(renamed)) == (name_prefix(mine), cluster_labels(mine))
-    assert stack_labels(renamed) == {"tfdeploy.project": "project", "tfdeploy.stack": "renamed"}
-
-
-def engine_labels(name: str) -> dict[str, str]:
-    return {**cluster_labels(cluster_ref(name=name, cluster_id=f"id-of-{name}")), "com.docker.stack": "x"}
-
-
-def test_things_of_an_engine_are_told_by_cluster() -> None:
-    found = group_by_cluster(
-        "docker",
-        "unix:///d.sock",
-        LABEL_PREFIX,
-        [
-            LabelledObject("service", {**engine_labels("b"), **stack_labels(cluster_ref())}, 20.0),
-            LabelledObject("image", engine_labels("a"), 0.0),
-            LabelledObject("service", engine_labels("b"), 10.0),
-        ],
-    )
-    assert [(one.cluster["name"], one.has, one.since) for one in found] == [
-        ("a", {"image": 1}, 0.0),
-        ("b", {"service": 2}, 10.0),
-    ]
-    assert found[0].cluster == cluster_ref(project="?", stack="?", name="a", cluster_id="id-of-a")
-    assert found[1].cluster == cluster_ref(name="b", cluster_id="id-of-b")
-    assert timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
-    assert timestamp(None) == 0.0

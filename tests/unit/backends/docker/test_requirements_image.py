@@ -1,4 +1,4 @@
-"""The image with the requirements: what is reported of a build that fails; the login with which an image is pulled and pushed."""
+"""The image with the requirements: what is reported of a build that fails; the login with which its base is pulled."""
 
 import base64
 import io
@@ -13,11 +13,9 @@ from docker.errors import ImageNotFound
 from requests import Response
 
 from tests.unit.backends.docker.fake_engine import FakeApi
-from tests.unit.cases import spec
 from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.requirements_image import build_image, has_image
-from tfdeploy.backends.docker.resources import _registry_auth
 from tfdeploy.errors import BackendError, CommandError
 
 BUILD = Build("mnist:0123", "", "FROM base\n", "mnist: installing the requirements x")
@@ -111,45 +109,3 @@ def test_the_engine_gets_the_login_of_the_base_images_registry_alone(
     encoded = client.requests[0]["headers"].get("X-Registry-Config")
     data = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else {}
     assert {name: login["username"] for name, login in data.items()} == sent
-
-
-HOST = "registry.example.org:5000"
-
-
-def logged_in(folder: Path, host: str = HOST) -> Path:
-    """The file that `docker login` writes into this folder."""
-    folder.mkdir(exist_ok=True)
-    file = folder / "config.json"
-    login = base64.b64encode(b"tester:a-password").decode()
-    file.write_text(json.dumps({"auths": {host: {"auth": login}}}))
-    return file
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with no login in it."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("DOCKER_CONFIG", raising=False)
-    return tmp_path
-
-
-def only(registry: str) -> dict[str, object]:
-    """The one login of a cluster with this registry, without what is not set."""
-    (login,) = _registry_auth(spec(workers=1, container={"build": "image", "registry": registry})) or []
-    fields = {
-        name: getattr(login, name) for name in ("address", "config_file", "auth_disabled", "username", "password")
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def test_the_login_is_read_from_the_folder_that_docker_config_names_or_the_home_folder(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert only("127.0.0.1:5000") == {"address": "http://127.0.0.1:5000", "auth_disabled": True}, "on this machine"
-    logged_in(home / ".docker", "another.example.org")
-    assert only(HOST) == {"address": f"https://{HOST}", "auth_disabled": True}
-    file = logged_in(home / ".docker")
-    assert only(f"{HOST}/team") == {"address": f"https://{HOST}", "config_file": str(file)}
-    other = logged_in(home / "other")
-    monkeypatch.setenv("DOCKER_CONFIG", str(home / "other"))
-    assert only(HOST) == {"address": f"https://{HOST}", "config_file": str(other)}

@@ -11,7 +11,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import cleanup, record_bucket, resources
+from tfdeploy.backends.ec2 import cleanup, record_bucket
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.errors import SpecError
 
@@ -99,24 +99,6 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
         cleanup.terminate(NOT_OF_THE_BOX, [launched])
     assert throttled.given == 9
     assert len(pauses) >= 9
-
-
-def test_an_error_of_pulumis_provider_gets_a_remedy() -> None:
-    text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
-
-    def explanation(name: str, error: str) -> str:
-        return resources.explanation(REGION, ["mnist-ps-m0"], name, error)
-
-    said = explanation("mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
-    assert said.startswith(
-        "mnist-group: AWS: An error occurred (RulesPerSecurityGroupLimitExceeded) when calling the RunInstances operation: no"
-    )
-    refused = text.format("InsufficientInstanceCapacity")
-    assert "Choose another ec2.instance_type or ec2.subnet_id" in explanation("mnist-ps-m0", refused)
-    profile = text.format("InvalidParameterValue") + "Invalid IAM Instance Profile name"
-    assert "Run `pulumi up --refresh`" in explanation("mnist-ps-m0", profile)
-    assert explanation("mnist-group", "timeout while waiting for a state") == ""
-    assert explanation("mnist-group", text.format("InternalError")) == ""
 
 
 def created_files(tags: dict[str, str]) -> str:

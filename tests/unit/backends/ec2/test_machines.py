@@ -1,56 +1,21 @@
-"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again; what Pulumi is asked for; the
-addresses that stay clear of the VPC's, and the image that a type of machine gets."""
+"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again."""
 
 from dataclasses import replace
-from ipaddress import IPv4Network
-from typing import Any, cast
+from typing import Any
 
-import pulumi
-import pulumi_aws as aws
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.clusters import ID
-from tests.unit.backends.ec2.fleets import (
-    CLUSTER,
-    ECS,
-    ECS_GPU,
-    GPUS,
-    GRAVITON,
-    PAIR,
-    PS,
-    SMALL,
-    SUBNET,
-    WORKER,
-    instance,
-    plan,
-    spec,
-)
+from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, PAIR, PS, SUBNET, WORKER, plan, spec
 from tfdeploy.agent.model.run_state import RunResult, RunState
-from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.ec2 import cleanup, resources
-from tfdeploy.backends.ec2.aws import api
-from tfdeploy.backends.ec2.machine import machines, model, ssh
-from tfdeploy.backends.ec2.machine.boot import Member
-from tfdeploy.backends.ec2.machine.machine_provider import machine_status
+from tfdeploy.backends.ec2.machine import machines, model
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
-from tfdeploy.backends.ec2.machine.model import InstanceType, MachineState, ec2_machine, requested_image
-from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
-from tfdeploy.backends.ec2.planner import _containers, _with_disks
-from tfdeploy.backends.ec2.resources import ResourceContext, _instance
-from tfdeploy.backends.ec2.swarm import _terminate_unlisted
-from tfdeploy.backends.ec2.task_access import Ec2Access
+from tfdeploy.backends.ec2.machine.model import MachineState
+from tfdeploy.backends.ec2.planner import _with_disks
 from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.errors import BackendError, NotFound, SpecError
+from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.ec2 import MOST_VOLUMES
-
-NODE: dict[str, Any] = {
-    "Status": {"State": "ready"},
-    "Spec": {"Availability": "active"},
-    "UpdatedAt": "2026-11-21T13:35:48.123456789Z",
-}
 
 
 def machine(name: str, *there: MachineState, **args: Any) -> Machine:
@@ -61,34 +26,6 @@ def machine(name: str, *there: MachineState, **args: Any) -> Machine:
 def test_before_a_cluster_has_an_id_nothing_in_the_account_is_its_own() -> None:
     assert machines.id_tag(CLUSTER) == {"tfdeploy:cluster-id": ID}
     assert machines.id_tag({**CLUSTER, "id": ""}) == {"tfdeploy:cluster-id": "new"}
-
-
-def test_a_swarm_is_formed_after_ec2_has_terminated_what_no_longer_belongs_to_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The tasks of a machine that AWS is ending start on another one only then."""
-    ending = instance("mnist-worker-m0", instance_id="i-old", state="shutting-down")
-    asked: list[str] = []
-    waited: list[str] = []
-
-    def instances(region: str, tags: dict[str, str], states: list[str], known: list[str]) -> list[MachineState]:
-        asked.extend(states)
-        return [PS, ending]
-
-    monkeypatch.setattr(api, "instances", instances)
-    monkeypatch.setattr(cleanup, "terminate", lambda region, ids: waited.extend(ids))
-    _terminate_unlisted(CLUSTER, [cast(Member, {"instance_id": PS.instance_id})])
-    assert "shutting-down" in asked
-    assert waited == ["i-old"]
-
-
-def test_the_tasks_of_a_machine_that_does_not_respond_need_ec2s_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts = SshHosts("mnist-ps-m0", "ec2-user", {"mnist-worker-m0": Host("i-1", "10.0.0.2", "")})
-    monkeypatch.setattr(ssh, "read", lambda cluster: hosts)
-    with pytest.raises(BackendError, match=r"`aws ec2 terminate-instances --region us-west-2 --instance-ids i-1`"):
-        Ec2Access(cast(Any, None)).lost_effect(CLUSTER, "mnist-worker-m0")
-    with pytest.raises(NotFound):
-        Ec2Access(cast(Any, None)).lost_effect(CLUSTER, "mnist-worker-m1")
 
 
 def test_a_machine_is_what_its_type_says_and_one_that_stands_has_its_addresses() -> None:
@@ -131,25 +68,6 @@ def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named_or_it
     assert image("mnist-worker-m0", OLDER) == "ami-0c"
     for kind, name in ((GPUS, "ami-0d"), (GRAVITON, "ami-0e")):
         assert image("mnist-ps-m0", PS, jobs={"ps": {"ec2": {"instance_type": kind.name}}}) == name
-
-
-@pytest.mark.parametrize(
-    ("found", "node", "is_managed", "word"),
-    [
-        (instance("m", state="pending"), None, True, "booting"),
-        (instance("m", state="stopping"), NODE, True, "stopping"),
-        (instance("m", state="stopped"), NODE, True, "stopped"),
-        (instance("m"), None, True, "connecting"),
-        (instance("m"), {**NODE, "Status": {"State": "down"}}, True, "unreachable since 2026-11-21 13:35:48Z"),
-        (instance("m"), {**NODE, "Spec": {"Availability": "drain"}}, True, "drain"),
-        (instance("m"), NODE, True, "connected"),
-        # The machine that manages the Swarm is gone.
-        (instance("m"), None, False, "unknown"),
-        (instance("m", state="pending"), None, False, "booting"),
-    ],
-)
-def test_a_machine_has_its_word(found: MachineState, node: dict[str, Any] | None, is_managed: bool, word: str) -> None:
-    assert machine_status(found, node, is_managed=is_managed) == word
 
 
 def sentences(*there: MachineState, **args: Any) -> list[str]:
@@ -311,82 +229,3 @@ def test_tasks_of_machines_that_are_not_made_again_do_not_stand() -> None:
     over = replace(made, unneeded=frozenset({"mnist-worker-m0"}))
     assert [task.hostname for task in over.needed_tasks] == ["ps-0"]
     assert over.tasks == made.tasks
-
-
-@pytest.mark.parametrize(("network", "dropped"), [("overlay", ()), ("host", ("CAP_NET_RAW",))])
-def test_tasks_see_what_their_machine_says_and_not_its_role(network: str, dropped: tuple[str, ...]) -> None:
-    asked = spec(container={"network": network}, **PAIR)
-    found = _containers(CLUSTER, asked, plan(container={"network": network}, **PAIR))
-    seen = {"Type": "bind", "Source": "/run/tfdeploy", "Target": "/tfdeploy/machine", "ReadOnly": True}
-    for hostname, container in found.items():
-        assert (seen in container.mounts) == (hostname != CONTROLLER)
-        assert container.dropped_capabilities == (() if hostname == CONTROLLER else dropped)
-
-
-def options(monkeypatch: pytest.MonkeyPatch, *there: MachineState) -> pulumi.ResourceOptions:
-    """The options of the worker's machine, of a cluster whose run is open; these machines exist."""
-    asked: list[pulumi.ResourceOptions] = []
-    monkeypatch.setattr(resources, "_boot_script", lambda *_: "")
-    monkeypatch.setattr(aws.ec2, "Instance", lambda *_, opts, **__: asked.append(opts))
-    made, nothing = plan(*there, **PAIR), pulumi.ResourceOptions()
-    planned = {machine.name: ec2_machine(machine) for machine in made.machines}
-    context = ResourceContext("mnist", CLUSTER, spec(**PAIR), planned, None, nothing, run_is_open=True)
-    key, group = cast(Any, "a-key"), cast(Any, "sg")
-    _instance(context, ec2_machine(made.machines[1]), key, group, "", "")
-    return asked[0]
-
-
-def test_a_machine_that_stays_is_not_replaced_by_another_key_pair_or_tag(monkeypatch: pytest.MonkeyPatch) -> None:
-    opts = options(monkeypatch, PS, WORKER)
-    assert opts.ignore_changes == ["userData", "ebsBlockDevices", "keyName"]
-    assert opts.replacement_trigger is None
-    for there in ([PS], [PS, replace(WORKER, spot=True)]):  # one that cannot stay gets the present key pair
-        assert not options(monkeypatch, *there).ignore_changes
-
-
-_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
-
-
-def _within(block: str, bits: int, place: float) -> str:
-    whole = IPv4Network(block)
-    width = max(bits, whole.prefixlen)
-    number = int(place * 2 ** (width - whole.prefixlen))
-    return f"{whole.network_address + number * 2 ** (32 - width)}/{width}"
-
-
-CIDRS = st.builds(_within, st.sampled_from(_PRIVATE), st.integers(16, 28), st.floats(0, 1, exclude_max=True))
-"""What VPCs have: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html."""
-
-
-def meets(pool: str, *others: str) -> bool:
-    return any(IPv4Network(pool).overlaps(IPv4Network(other)) for other in others)
-
-
-@given(st.lists(CIDRS, max_size=4))
-@example(["10.200.0.0/16", "172.31.0.0/16", "192.168.0.0/16"])
-@example(["10.199.0.0/16", "10.200.0.0/16", "172.20.0.0/16", "172.24.0.0/16"])
-def test_docker_never_takes_an_address_of_the_vpc_or_one_twice_whatever_the_order(cidrs: list[str]) -> None:
-    overlays, bridges = model.overlay_pool(cidrs), model.bridge_pool(cidrs)
-    assert not meets(overlays, bridges, *cidrs)
-    assert not meets(bridges, *cidrs)
-    assert (overlays, bridges) == (model.overlay_pool(cidrs[::-1]), model.bridge_pool(cidrs[::-1]))
-
-
-_ECS = "/aws/service/ecs/optimized-ami/amazon-linux-2023"
-_DLAMI = "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
-
-
-@pytest.mark.parametrize(
-    ("ami", "kind", "name"),
-    [
-        ("", SMALL, f"{_ECS}/recommended/image_id"),
-        ("", GRAVITON, f"{_ECS}/arm64/recommended/image_id"),
-        ("", GPUS, f"{_ECS}/gpu/recommended/image_id"),
-        ("deep-learning", GPUS, f"/aws/service/deeplearning/ami/x86_64/{_DLAMI}"),
-        ("deep-learning", GRAVITON, f"/aws/service/deeplearning/ami/arm64/{_DLAMI}"),
-        ("ssm:/mine/image", GPUS, "/mine/image"),
-        ("ami-0a1b", GPUS, "ami-0a1b"),
-    ],
-)
-def test_an_image_is_named_by_what_is_asked_for_and_by_the_type(ami: str, kind: InstanceType, name: str) -> None:
-    assert requested_image(ami, kind) == name

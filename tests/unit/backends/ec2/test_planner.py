@@ -1,13 +1,11 @@
-"""What is refused before anything is created; what a preview says that `destroy` keeps and removes; when an update brings a run to
-this computer before it replaces machines, and what it says then."""
+"""What `destroy` keeps and removes, as a preview says; when an update brings a run here before it replaces machines."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.clusters import ID
-from tests.unit.backends.ec2.fleets import GPUS, PAIR, PS, WORKER, facts, instance, spec
+from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, PAIR, PS, WORKER, facts, plan, spec
 from tests.unit.cases import inventory
 from tfdeploy.agent.model.run_state import (
     FAILED,
@@ -19,44 +17,14 @@ from tfdeploy.agent.model.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends.base import Replacement
-from tfdeploy.backends.ec2 import planner, validate
+from tfdeploy.backends.base import CONTROLLER, Replacement
+from tfdeploy.backends.ec2 import planner
 from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.model import MachineState
-from tfdeploy.backends.ec2.planner import _retained_data
+from tfdeploy.backends.ec2.planner import _containers, _retained_data
 from tfdeploy.errors import SpecError
 from tfdeploy.plan import retained_data as texts
 from tfdeploy.plan.plan import make_plan
-
-
-def test_machines_that_the_state_does_not_have_are_not_adopted() -> None:
-    there = facts(instance("mnist-worker-m1"), instance("mnist-worker-m0"))
-    validate.refuse_inventory(spec(workers=2), there, [])
-    validate.refuse_inventory(spec(workers=2, adopt=ID), facts(), [])
-    with pytest.raises(SpecError) as error:
-        validate.refuse_inventory(spec(workers=2, adopt=ID), there, [])
-    text = str(error.value)
-    names = "mnist-worker-m0 (i-mnist-worker-m0), mnist-worker-m1 (i-mnist-worker-m1)"
-    assert f"mnist: adopt: the cluster {ID} has {names}, which the state of this stack does not have." in text
-    assert "`pulumi stack import`" in text
-    assert f"`tfdeploy ls --leftovers --delete --cluster {ID}`" in text
-
-
-def test_file_systems_that_the_state_does_not_have_are_not_adopted() -> None:
-    """One that the user names as `efs` would still have the cluster's tag, by which `destroy` deletes file systems."""
-    for efs in (None, "fs-0"):
-        validate.refuse_file_systems(spec(workers=2, adopt=ID, ec2={"efs": efs}), ["fs-1", "fs-2"])
-    validate.refuse_file_systems(spec(workers=2, adopt=ID, ec2={"efs": "new"}), [])
-    validate.refuse_file_systems(spec(workers=2, ec2={"efs": "new"}), ["fs-1"])
-    for efs, names in (("new", "fs-1, fs-2"), ("fs-2", "fs-2")):
-        with pytest.raises(SpecError) as error:
-            validate.refuse_file_systems(spec(workers=2, adopt=ID, ec2={"efs": efs}), ["fs-2", "fs-1"])
-        text, first = str(error.value), names[:4]
-        assert f"mnist: adopt: the cluster {ID} has the file system {names}, which the state of this" in text
-        assert f"`aws efs untag-resource --resource-id {first} --tag-keys tfdeploy:" in text
-        assert f'ec2={{"efs": "{first}"}}' in text
-        assert f"`tfdeploy ls --leftovers --delete --cluster {ID}` deletes it with the checkpoints." in text
-
 
 SHARED, LOCAL = "/mnt/tfdeploy/mnist", "/tfdeploy/train"
 
@@ -184,3 +152,13 @@ def test_a_run_that_an_earlier_update_has_stopped_continues() -> None:
     assert again is not None
     assert again.machines
     assert asked(result=STOPPED) == (None, []), "the user has stopped it"
+
+
+@pytest.mark.parametrize(("network", "dropped"), [("overlay", ()), ("host", ("CAP_NET_RAW",))])
+def test_tasks_see_what_their_machine_says_and_not_its_role(network: str, dropped: tuple[str, ...]) -> None:
+    asked = spec(container={"network": network}, **PAIR)
+    found = _containers(CLUSTER, asked, plan(container={"network": network}, **PAIR))
+    seen = {"Type": "bind", "Source": "/run/tfdeploy", "Target": "/tfdeploy/machine", "ReadOnly": True}
+    for hostname, container in found.items():
+        assert (seen in container.mounts) == (hostname != CONTROLLER)
+        assert container.dropped_capabilities == (() if hostname == CONTROLLER else dropped)

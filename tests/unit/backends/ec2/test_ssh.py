@@ -1,9 +1,7 @@
-"""How this computer reaches machines: the files that ssh reads, addresses, host keys, the key pair of a cluster, which is created
-once and found in the state of the stack by whoever updates it, and the keys of users."""
+"""How this computer reaches machines: the files that ssh reads, addresses, host keys, and the keys of users."""
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +15,6 @@ from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.boot import host_key
 from tfdeploy.backends.ec2.machine.machine_provider import discover_hosts
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
-from tfdeploy.backends.ec2.ssh_key import SshKeyProvider, find_stored_key
-from tfdeploy.backends.ec2.swarm import SwarmProvider
 from tfdeploy.errors import NotFound, SpecError
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
@@ -198,52 +194,3 @@ def test_ssh_leads_to_a_machine_by_its_name_or_by_a_task_on_it(monkeypatch: pyte
     assert hands.ssh(CLUSTER, "worker-0") == [*begins, "mnist-worker-m0"]
     with pytest.raises(NotFound, match=r"has no machine 'm9'; it has mnist-ps-m0, mnist-worker-m0"):
         hands.ssh(CLUSTER, "m9")
-
-
-URN = "urn:pulumi:dev::project::tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:SshKey::mnist-ssh-key"
-
-
-def test_each_cluster_gets_another_key_which_ec2_accepts(tmp_path: Path) -> None:
-    first, second = (SshKeyProvider().create({"name": "mnist"}).outs or {} for _ in range(2))
-    assert first["private_key"] != second["private_key"]
-    file = tmp_path / "key"
-    file.write_text(first["private_key"])
-    file.chmod(0o600)
-    public = subprocess.run(["ssh-keygen", "-y", "-f", file], capture_output=True, text=True, check=True).stdout
-    assert public.split()[:2] == first["public_key"].split()[:2]
-    assert first["public_key"].startswith("ssh-ed25519 ")
-    assert not SshKeyProvider().diff("", first, {"name": "mnist"}).changes
-
-
-@pytest.mark.parametrize(
-    ("outputs", "key"),
-    [({"private_key": "key"}, "key"), ({"private_key": {"4dabf": "1b47", "value": "key"}}, "key"), ({}, "")],
-)
-def test_the_key_is_found_in_the_state(outputs: dict[str, Any], key: str) -> None:
-    other = URN.replace("::mnist-ssh-key", "::other-ssh-key")
-    state = {other: {"outputs": {"private_key": "another"}}, URN: {"outputs": outputs}}
-    assert find_stored_key(state, "mnist") == key
-    assert find_stored_key({other: state[other]}, "mnist") == ""
-
-
-def test_a_colleagues_key_is_one_update_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[list[str]] = []
-
-    def form(props: Any, previous: Any, keys: list[str], log: Any) -> dict[str, str]:
-        given.append(keys)
-        return {"swarm": "s", "manager": "m"}
-
-    monkeypatch.setattr("tfdeploy.backends.ec2.swarm.form", form)
-    provider = SwarmProvider()
-    alice: dict[str, Any]
-    bob: dict[str, Any]
-    alice, bob = ({"cluster": CLUSTER, "members": [], "public_key": name, "lifetime": 1.0} for name in ("alice", "bob"))
-    state = dict(provider.create(dict(alice)).outs or {})
-    assert not provider.diff("", state, dict(alice)).changes
-    assert provider.diff("", state, dict(bob)).changes
-    state = dict(provider.update("", state, dict(bob)).outs or {})
-    assert given == [["alice"], ["alice", "bob"]]
-    users: list[dict[str, Any]] = [alice, bob]
-    for user in users:
-        assert not provider.diff("", state, dict(user)).changes
-        assert provider.diff("", state, {**user, "lifetime": 2.0}).changes

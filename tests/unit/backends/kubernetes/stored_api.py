@@ -3,14 +3,18 @@
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from tests.clusters import cluster_ref
+from tests.unit.props import run_props, task_props
+from tfdeploy.backends.base import CONTROLLER, RunProps, TaskProps
 from tfdeploy.backends.kubernetes.api import CONFLICT, FORBIDDEN, INVALID, NOT_FOUND, ApiServer
 from tfdeploy.backends.kubernetes.cluster_objects import ClusterObjects
+from tfdeploy.backends.kubernetes.labels import HOSTNAME_LABEL, object_name, prefix
+from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set
+from tfdeploy.backends.kubernetes.resources import PodObjectsProvider, claim
+from tfdeploy.backends.kubernetes.task_runner import KubernetesTaskRunner
 
 HOME = "training@https://kube.example.com"
 CLUSTER = cluster_ref("kubernetes", HOME)
@@ -79,9 +83,41 @@ def merged(existing: Any, patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> StoredApi:
-    """What every `ApiServer` calls."""
-    made = StoredApi()
-    monkeypatch.setattr(ApiServer, "request", lambda _, *arguments: made.request(*arguments))
-    return made
+RUNNER, PROVIDER = KubernetesTaskRunner(), PodObjectsProvider()
+OWN, RECORD = prefix(CLUSTER), object_name(CLUSTER, "record")
+WORKER, CONTROLLERS = object_name(CLUSTER, "worker-1"), object_name(CLUSTER, CONTROLLER)
+PROPS: dict[str, Any] = {
+    "cluster": CLUSTER,
+    "token": "a-token",
+    "secrets": {"KEY": "a-value"},
+    "claims": [claim(CLUSTER, "record", "1Gi", "ReadWriteOnce", "")],
+    "kubeconfig": "",
+}
+
+
+def made() -> tuple[dict[str, Any], TaskProps, RunProps]:
+    """The props of the shared objects, of worker-1 and of the run, which all exist then."""
+    shared = PROVIDER.create(PROPS).outs
+    assert shared is not None
+    depends = {"agent": shared["agent"], "token": object_name(CLUSTER, "token"), "secrets": shared["secrets_name"]}
+    own = {"cluster": CLUSTER, "token": "a-token", "dependencies": depends}
+    settings = PodSettings("an-image", mounts=(PodMount("of-the-user", "/data"),))
+    task = cast(TaskProps, {**task_props(), **own, "container": settings.to_dict()})
+    run = cast(RunProps, {**run_props(), **own, "container": PodSettings("an-image", record=RECORD).to_dict()})
+    RUNNER.create_task(task)
+    OBJECTS.apply(controller_set(run))
+    return shared, task, run
+
+
+OBJECTS_LABELS = {"tfdeploy/cluster-id": CLUSTER["id"]}
+SILENT = {
+    "phase": "Running",
+    "conditions": [{"type": "Ready", "status": "False"}],
+    "containerStatuses": [{"state": {"running": {}}}],
+}
+
+
+def pod(name: str, **status: Any) -> dict[str, Any]:
+    """A pod of worker-1."""
+    labels = {**OBJECTS_LABELS, HOSTNAME_LABEL: "worker-1"}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": "node-2"}, "status": status}

@@ -1,18 +1,12 @@
-"""What a preview refuses and warns of, before anything is created; what a user may not do; and what `tfdeploy doctor` reports."""
+"""What a preview refuses and warns of, before anything is created."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-import tfdeploy.backends.kubernetes
-from tests.pages import ROOT
 from tests.unit.backends.kubernetes.fake_api import FakeApi, checked
 from tfdeploy.backends.kubernetes.api import FORBIDDEN, ApiError
-from tfdeploy.backends.kubernetes.discover import checks
-from tfdeploy.backends.kubernetes.permissions import NEEDED, TRY_PODS, missing, refusal
-from tfdeploy.errors import SpecError, Unreachable
+from tfdeploy.errors import SpecError
 from tfdeploy.spec.unknown_values import Unknown
 
 GIB = 1 << 30
@@ -186,59 +180,3 @@ def test_nodes_that_may_not_be_read_are_not_checked_and_a_failure_is_no_answer()
     assert warnings({"/api/v1/nodes": FORBIDDEN}, **job(cpus=500)) == []
     with pytest.raises(ApiError, match="it fails"):
         warnings({"/api/v1/nodes": ApiError(500, "InternalError", "it fails")})
-
-
-def test_what_is_missing_is_named_by_verb_and_resource() -> None:
-    assert missing(FakeApi({})) == ()
-    api = FakeApi({}, ["get namespaces", "create pods/exec", "create pods"])
-    assert refusal(api, missing(api)) == "you may not get namespaces, create pods/exec in training"
-    assert missing(api, TRY_PODS) == TRY_PODS
-
-
-def test_the_documentation_has_all_rules_in_a_role_and_what_previews_read_beside_them() -> None:
-    in_namespace, for_all = yaml.safe_load_all((ROOT / "docs/kubernetes-role.yaml").read_text())
-    assert (in_namespace["kind"], for_all["kind"]) == ("Role", "ClusterRole")
-    rules = {
-        (group, resource, verb)
-        for rule in in_namespace["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-    needed = {(item.group, item.resource, item.verb) for item in NEEDED}
-    assert needed <= rules
-    assert {resource for _, resource, _ in rules - needed} == {
-        *("resourcequotas", "serviceaccounts", "localqueues", "pods")
-    }
-
-
-def test_the_documentation_has_no_resource_that_this_package_does_not_call() -> None:
-    folder = Path(tfdeploy.backends.kubernetes.__file__).parent
-    sources = "".join(path.read_text().lower() for path in folder.rglob("*.py") if path.name != "permissions.py")
-    roles = yaml.safe_load_all((ROOT / "docs/kubernetes-role.yaml").read_text())
-    resources = {name for role in roles for rule in role["rules"] for name in rule["resources"]}
-    words = {name: name.rpartition("/")[2].removesuffix("s").removesuffix("ie") for name in resources}
-    assert [name for name, word in sorted(words.items()) if word not in sources] == []
-
-
-def states(groups: tuple[str, ...] = (), denied: tuple[str, ...] = (), **objects: Any) -> dict[str, str]:
-    apis = {"groups": [{"name": name} for name in groups]}
-    return {check.what: check.state for check in checks(FakeApi({"/apis": apis, **objects}, denied))}
-
-
-def test_what_is_missing_and_whether_the_plugin_enforces_network_policies_is_reported() -> None:
-    whats = ("API server", "permissions", "network policy", "metrics-server")
-    assert states(("cilium.io", "metrics.k8s.io")) == dict.fromkeys(whats, "ok")
-    for groups, state in (((), "warn"), (("networking.k8s.aws",), "warn"), (("crd.projectcalico.org",), "ok")):
-        assert states(groups)["network policy"] == state
-    assert states(denied=("list jobs",))["permissions"] == "fail"
-    assert states()["metrics-server"] == "warn"
-
-
-def test_a_server_that_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
-    def get(_: object, path: str, **__: str) -> None:
-        raise Unreachable("the API server does not respond")
-
-    monkeypatch.setattr(FakeApi, "get", get)
-    (check,) = checks(FakeApi({}))
-    assert (check.state, check.detail) == ("fail", "the API server does not respond")

@@ -1,7 +1,6 @@
-"""The lock of a cluster, which processes are a cluster's, a supervisord that shuts down; the local task runner without processes."""
+"""The lock of a cluster, which processes are a cluster's, and a supervisord that shuts down."""
 
 import fcntl
-import json
 import os
 import subprocess
 import threading
@@ -9,19 +8,12 @@ import xmlrpc.client
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import UnixStreamServer
-from typing import IO, Any
+from typing import IO
 
 import pytest
 
-from tests.clusters import ID, cluster_ref
-from tfdeploy.agent.model.run_state import RunState
-from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
-from tfdeploy.backends import controller_calls
-from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.local import discover
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import MARK, Faults, Supervisor, marked
-from tfdeploy.backends.local.task_runner import LocalTaskRunner
 from tfdeploy.errors import Unreachable
 
 
@@ -92,52 +84,3 @@ def test_a_supervisord_that_shuts_down_does_not_respond_any_more(places: Places)
             supervisor.program("controller")
         assert not supervisor.running()
         server.shutdown()
-
-
-def test_a_record_that_is_moved_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pulumi destroy` moves it."""
-    cluster = cluster_ref("local", str(tmp_path / "home"))
-    reads: list[Record] = []
-
-    def current(record: Record) -> RunState | None:
-        reads.append(record)
-        if len(reads) == 1:
-            raise FileNotFoundError
-        return None
-
-    monkeypatch.setattr(Record, "current", current)
-    observed = LocalTaskRunner().observe(cluster, "", ViewRequest())
-    assert (observed.view.run_state, observed.engine, len(reads)) == (None, {}, 2)
-
-
-def test_a_launcher_that_exits_during_the_observation_is_not_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The controller's view has the task still running; the process ends right after it."""
-    (tmp_path / "home").mkdir()
-    state = "RUNNING"
-
-    def programs(_: Supervisor) -> dict[str, dict[str, Any]]:
-        return {"ps-0": {"statename": state, "pid": 7}}
-
-    def view(*_: Any) -> RecordView:
-        nonlocal state
-        state = "EXITED"
-        return Record(tmp_path / "record").view(ViewRequest(), None)
-
-    monkeypatch.setattr(Supervisor, "programs", programs)
-    monkeypatch.setattr(controller_calls, "view", view)
-    observed = LocalTaskRunner().observe(cluster_ref("local", str(tmp_path / "home")), "a token", ViewRequest())
-    assert observed.engine == {"ps-0": EngineTask(True, "7", "RUNNING")}
-
-
-def test_a_folder_tells_the_cluster(state_folder: Path) -> None:
-    folder = f"/s/clusters/my-cluster-{ID}"
-    assert discover.cluster_of(folder) == {**cluster_ref("local", folder, "?", "?", "my-cluster"), "owner": ""}
-    home = state_folder / f"tfdeploy/clusters/mnist-{ID}"
-    home.mkdir(parents=True)
-    cluster = cluster_ref("local", str(home))
-    (home / "cluster.json").write_text(json.dumps(cluster))
-    assert discover.cluster_of(str(home)) == cluster
-    (found,) = [one for one in discover.discover_clusters() if one.cluster["home"] == str(home)]
-    assert (found.has, found.since > 0) == ({"folder": 1}, True)

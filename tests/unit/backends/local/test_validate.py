@@ -1,4 +1,4 @@
-"""What this machine does not allow is refused in the preview; what it can hardly do is warned of. Which GPUs a shell allows."""
+"""What this machine does not allow is refused in the preview; what it can hardly do is warned of."""
 
 import re
 import resource
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import BOX, spec
-from tfdeploy.backends.local.gpus import allowed_gpus
 from tfdeploy.backends.local.supervisor import most_tasks, needed_files
 from tfdeploy.backends.local.validate import crowded_warnings, refuse_few_files
 from tfdeploy.errors import SpecError
@@ -81,27 +80,3 @@ def test_more_tasks_than_the_machine_has_memory_or_processors_for_are_warned_of(
     warnings = crowded_warnings(spec(**args), machine)
     assert warned in "".join(warnings)
     assert len(warnings) == bool(warned)
-
-
-DEVICES = [("0", "GPU-aaaa-1"), ("1", "GPU-aabb-2"), ("2", "GPU-cccc-3"), ("3", "GPU-dddd-4")]
-
-
-@pytest.mark.parametrize(
-    ("listed", "allowed"),
-    [
-        (None, ("0", "1", "2", "3")),
-        ("", ()),
-        ("2,3", ("2", "3")),
-        (" 3 , 1", ("3", "1")),
-        ("GPU-cccc-3", ("GPU-cccc-3",)),
-        ("GPU-c,0", ("GPU-c", "0")),
-        ("GPU-aa,0", ()),
-        ("1,-1,2", ("1",)),
-        ("0,9,1", ("0",)),
-        ("2,GPU-cccc-3,1", ("2",)),
-        ("MIG-1f", ("MIG-1f",)),
-    ],
-)
-def test_a_list_is_read_as_cuda_reads_it(listed: str | None, allowed: tuple[str, ...]) -> None:
-    assert allowed_gpus(DEVICES, listed) == allowed
-    assert allowed_gpus((), "0,1") == ()
