@@ -1,18 +1,15 @@
-"""What a plan changes in existing services, and the warnings about checkpoints."""
+"""What a plan changes in existing services."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.cases import BOX, inventory, plan, spec
+from tests.unit.cases import plan
 from tests.unit.props import task_props
 from tfdeploy.backends.docker.planner import service_changes
 from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
-from tfdeploy.backends.docker.validate import checkpoint_warnings
 from tfdeploy.backends.docker.volumes import bind
-from tfdeploy.plan.plan import make_plan
-from tfdeploy.plan.scheduler import Machine
 
 SETTINGS = ContainerSettings.from_dict(task_props()["container"])
 
@@ -51,31 +48,3 @@ def test_a_change_has_the_value_before_and_after(
     """The snapshot of previews has those of image, user, cpus and network."""
     (line,) = change_lines(container, jobs={"worker": worker})
     assert line.startswith(f"~ worker-0  {change}  (")
-
-
-MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]
-REASON = "train_dir is not set, so each machine has its own volume for checkpoints"
-REMEDY = "Set train_dir to a folder that all machines share"
-MOVES = f"{REASON}, and a task that restarts finds only the checkpoints of its machine. {REMEDY}"
-SEVERAL = f"{REASON}, and no machine has all checkpoints. {REMEDY}"
-
-
-@pytest.mark.parametrize(
-    ("workers", "machines", "task_machines", "warnings"),
-    [
-        (1, MACHINES, {}, []),
-        (2, MACHINES, {}, [SEVERAL]),
-        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [SEVERAL]),
-        (2, MACHINES, {"worker-0": "m0"}, [f"worker-1 is added on m1. {MOVES}"]),
-        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [f"worker-1 is removed from m1. {MOVES}"]),
-        (1, MACHINES[1:], {"worker-0": "m0"}, [f"worker-0 moves from m0 to m1. {MOVES}"]),
-        (2, MACHINES[:1], {"worker-0": "m0"}, []),
-        (1, MACHINES[:1], {"worker-0": "m0", "worker-1": "m0"}, []),
-    ],
-)
-def test_checkpoints_on_several_machines_are_warned_of(
-    workers: int, machines: list[Machine], task_machines: dict[str, str], warnings: list[str]
-) -> None:
-    requested = spec(workers=workers)
-    existing = inventory(requested, *machines, train_dir="/train", data_dir="", task_machines=task_machines)
-    assert checkpoint_warnings(make_plan(requested, existing), task_machines) == warnings

@@ -12,8 +12,10 @@ from docker.errors import APIError, ImageNotFound
 from tests.unit.cases import BOX, inventory, spec
 from tfdeploy.backends.container_layout import refuse_targets
 from tfdeploy.backends.docker import containers, validate
+from tfdeploy.backends.docker.validate import checkpoint_warnings
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
+from tfdeploy.plan.scheduler import Machine
 
 IMAGES: dict[str, Any] = {
     "here": {"Config": {"Entrypoint": ["python"], "Cmd": ["a.py"]}},
@@ -125,3 +127,31 @@ def test_without_a_command_the_entry_point_of_an_image_must_be_known(container: 
     assert validate.entry_point(engine, spec(workers=1, container={"image": "here"})) == ("python", "a.py")
     with pytest.raises(SpecError, match=f"mnist: command: is missing, and .*{wrong}"):
         validate.entry_point(engine, spec(workers=1, container=container))
+
+
+MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]
+REASON = "train_dir is not set, so each machine has its own volume for checkpoints"
+REMEDY = "Set train_dir to a folder that all machines share"
+MOVES = f"{REASON}, and a task that restarts finds only the checkpoints of its machine. {REMEDY}"
+SEVERAL = f"{REASON}, and no machine has all checkpoints. {REMEDY}"
+
+
+@pytest.mark.parametrize(
+    ("workers", "machines", "task_machines", "warnings"),
+    [
+        (1, MACHINES, {}, []),
+        (2, MACHINES, {}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0"}, [f"worker-1 is added on m1. {MOVES}"]),
+        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [f"worker-1 is removed from m1. {MOVES}"]),
+        (1, MACHINES[1:], {"worker-0": "m0"}, [f"worker-0 moves from m0 to m1. {MOVES}"]),
+        (2, MACHINES[:1], {"worker-0": "m0"}, []),
+        (1, MACHINES[:1], {"worker-0": "m0", "worker-1": "m0"}, []),
+    ],
+)
+def test_checkpoints_on_several_machines_are_warned_of(
+    workers: int, machines: list[Machine], task_machines: dict[str, str], warnings: list[str]
+) -> None:
+    requested = spec(workers=workers)
+    existing = inventory(requested, *machines, train_dir="/train", data_dir="", task_machines=task_machines)
+    assert checkpoint_warnings(make_plan(requested, existing), task_machines) == warnings
