@@ -101,11 +101,8 @@ def test_a_torn_number_is_not_taken(tmp_path: Path, pattern: str, torn: str, wor
         (r"best: (\S+)", "best: model-1.2.3.keras", "model-1.2.3.keras"),
         (r"epoch \d+", "epoch 3", "epoch 3"),
         (r"(x)?loss", "1.2.3 loss", ""),
+        (r"loss=(\S+)", "loss=1.5 loss=2.5 loss=2.5.1", "2.5"),
     ],
 )
 def test_what_is_whole_is_taken(pattern: str, line: str, value: str) -> None:
     assert search({"m": pattern}, [line]).last == {"m": (0, value)}
-
-
-def test_of_a_line_the_last_whole_number_is_taken() -> None:
-    assert search({"m": r"loss=(\S+)"}, ["loss=1.5 loss=2.5 loss=2.5.1"]).last == {"m": (0, "2.5")}

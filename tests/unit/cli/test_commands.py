@@ -42,7 +42,6 @@ class Beheld(Looks):
 
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Calls a verb, in a program's folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
     monkeypatch.setattr(events, "_POLL_SECONDS", 0.0)
@@ -66,7 +65,6 @@ def stands(
 
 
 def world(*ended: str) -> World:
-    """A job of which all tasks run, or have ended well."""
     made = running(**ARGS)
     for hostname in ended:
         made.exit(hostname)
@@ -145,23 +143,13 @@ def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPa
     assert candidates([*words, "--cluster"], "mn") == ["mnist"]
 
 
-class Screen(io.StringIO):
-    """A terminal, or a pipe."""
-
-    def __init__(self, terminal: bool) -> None:
-        super().__init__()
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-
 @pytest.mark.parametrize(
     ("terminal", "shown"), [(True, "a table\n  of lines\n"), (False, "a \x1b[2Jtable\n  of lines\n")]
 )
 def test_what_others_say_cannot_move_the_terminal(terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, prints in (("stdout", output.print_result), ("stderr", output.print_message)):
-        screen = Screen(terminal)
+        screen = io.StringIO()
+        monkeypatch.setattr(screen, "isatty", lambda: terminal)
         monkeypatch.setattr(sys, name, screen)
         prints("a \x1b[2Jtable\n  of lines")
         assert screen.getvalue() == shown

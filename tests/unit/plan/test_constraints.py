@@ -100,7 +100,4 @@ def test_a_machine_without_the_label_satisfies_nothing_on_it(text: str) -> None:
 )
 def test_what_a_field_names(field: str, value: str | None) -> None:
     assert parse(WHERE, f"{field}:UNIQUE").value(machine("m7", "10.0.0.7", {"rack": "r1"})) == value
-
-
-def test_an_address_that_is_not_known_is_none() -> None:
-    assert parse(WHERE, "address:UNIQUE").value(machine(address="")) is None
+    assert parse(WHERE, "address:UNIQUE").value(machine(address="")) is None, "it is not known"

@@ -90,6 +90,7 @@ def cause(stderr: str, stdout: str = "") -> tuple[list[str], str]:
     return [*found.lines], found.remedy
 
 
+MANY = "".join(f"line {number}\n" for number in range(50))
 NOISE = (
     "W0000 00:00:1795262401.445678   12345 dataset.cc:997] Input of GeneratorDatasetOp will not be optimized\n",
     "/lib/keras/src/layers/core/dense.py:87: UserWarning: Do not pass an `input_shape` argument\n  super().__init__(activity)\n",
@@ -134,6 +135,9 @@ NOISE = (
         ),
         *((noise + TRACEBACK + noise, ["ValueError: the data is not there"]) for noise in NOISE),
         (f"{NOISE[1]}the data is not there", ["the data is not there"]),
+        (TRACEBACK + MANY, ["ValueError: the data is not there", "line 46", "line 47", "line 48", "line 49"]),
+        (STARTUP, STARTUP.splitlines()[-SHOWN_LINES:]),
+        ("", []),
         (
             "W0000 00:00:1795262401.445678   12345 a.cc:1] The disk is full",
             ["W0000 00:00:1795262401.445678   12345 a.cc:1] The disk is full"],
@@ -144,21 +148,9 @@ def test_the_line_of_the_error_is_first_and_noise_is_left_out(stderr: str, lines
     assert lines_of(stderr) == lines
 
 
-def test_of_many_lines_the_error_and_the_last_ones_are_shown() -> None:
-    last = "".join(f"line {number}\n" for number in range(50))
-    shown = lines_of(TRACEBACK + last)
-    assert shown == ["ValueError: the data is not there", "line 46", "line 47", "line 48", "line 49"]
-    assert len(shown) == SHOWN_LINES
-
-
 def test_where_stderr_is_only_noise_the_other_output_is_shown() -> None:
     assert lines_of(STARTUP, "no data in /data") == ["no data in /data"]
     assert lines_of("", "no data in /data") == ["no data in /data"]
-
-
-def test_where_all_is_noise_the_last_lines_are_shown() -> None:
-    assert lines_of(STARTUP) == STARTUP.splitlines()[-SHOWN_LINES:]
-    assert lines_of("") == []
 
 
 def test_a_worker_that_failed_after_the_success_is_not_the_cause_of_anything() -> None:

@@ -1,6 +1,7 @@
 """How far a training is, from all the ways in which programs say so."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -34,16 +35,26 @@ def progress(command: str, lines: list[tuple[float, str]]) -> Progress:
     return with_goals({"worker-0": progressed(*lines)}, {"worker-0": command})["worker-0"]
 
 
-def test_steps_loss_and_speed_come_from_lines() -> None:
-    now = progress("--steps=200", lines("begins", "step 10 loss 2.0", "step 20 loss 1.0", "step 30 loss 0.5"))
-    assert (now.step, now.goal, now.loss, now.rate) == (30, 200, 0.5, 10.0)
-    assert (now.part, now.left) == (0.15, 17.0)
-    assert now.losses == [2.0, 1.0, 0.5]
-
-
-def test_the_log_tells_the_last_step_where_the_command_does_not() -> None:
-    now = progress("python train.py", lines("step 1/50 loss: 3", "step 25 of 50 loss: 2"))
-    assert (now.step, now.goal, now.part) == (25, 50, 0.5)
+@pytest.mark.parametrize(
+    ("command", "printed", "expected"),
+    [
+        (
+            "--steps=200",
+            lines("begins", "step 10 loss 2.0", "step 20 loss 1.0", "step 30 loss 0.5"),
+            {"step": 30, "goal": 200, "loss": 0.5, "rate": 10.0, "part": 0.15, "left": 17.0, "losses": [2.0, 1.0, 0.5]},
+        ),
+        # The log tells the last step where the command does not.
+        ("train", lines("step 1/50 loss: 3", "step 25 of 50 loss: 2"), {"step": 25, "goal": 50, "part": 0.5}),
+        # A training that begins anew has a speed of its own.
+        ("--steps=100", lines("step 90", "step 91", "step 50", "step 52", every=2), {"step": 52, "rate": 1.0}),
+        ("--steps=10", lines("step 9", "step 12"), {"part": 1.0, "left": 0.0}),
+    ],
+)
+def test_steps_loss_and_speed_come_from_lines(
+    command: str, printed: list[tuple[float, str]], expected: dict[str, Any]
+) -> None:
+    now = progress(command, printed)
+    assert {name: getattr(now, name) for name in expected} == expected
 
 
 def test_only_the_last_half_minute_makes_the_speed() -> None:
@@ -60,11 +71,6 @@ def test_lines_that_arrive_at_once_are_no_speed() -> None:
     assert (now.step, now.rate) == (610, 10)
 
 
-def test_a_training_that_begins_anew_has_a_speed_of_its_own() -> None:
-    now = progress("--steps=100", lines("step 90", "step 91", "step 50", "step 52", every=2))
-    assert (now.step, now.rate) == (52, 1.0)
-
-
 @pytest.mark.parametrize("text", ["", "hello", "\x1b[31m", "loss of packets 3", "step", "step x/y"])
 def test_where_nothing_is_told_nothing_is_known(text: str) -> None:
     now = progress("python train.py", lines(text))
@@ -76,11 +82,6 @@ def test_a_loss_that_is_no_number_is_told_but_not_drawn() -> None:
     assert now.loss is not None
     assert math.isnan(now.loss)
     assert now.losses == [1.0]
-
-
-def test_more_steps_than_asked_for_are_all_of_them() -> None:
-    now = progress("--steps=10", lines("step 9", "step 12"))
-    assert (now.part, now.left) == (1.0, 0.0)
 
 
 def test_a_long_training_is_not_remembered_whole() -> None:

@@ -16,7 +16,6 @@ from tfdeploy.backends.ec2.costs import Amount, hourly_cost, instance_price, mon
 from tfdeploy.backends.ec2.machine.model import MachineState
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan, make_plan
-from tfdeploy.units import dollars, text_of_seconds
 
 NOON = 1_795_262_400.0
 HOUR = 3600.0
@@ -239,27 +238,3 @@ def test_spot_counts_as_the_most_and_what_is_unknown_is_said_beside_what_is_know
     nothing = hourly_cost("m7i.large", "mars-north-1", disks=[ROOT])
     assert nothing == Amount(0, ("m7i.large and gp3 disk and public address",))
     assert monthly_price("s3", "mars-north-1") == "price unknown"
-
-
-@pytest.mark.parametrize(
-    ("usd", "text"),
-    [
-        (0, "$0.00"),
-        (0.00001, "less than $0.0001"),
-        (0.0052, "$0.0052"),
-        (0.05, "$0.05"),
-        (0.0999999, "$0.10"),
-        (0.3, "$0.30"),
-        (1.234, "$1.23"),
-        (1234.5, "$1,234.50"),
-    ],
-)
-def test_an_amount_has_as_many_digits_as_say_something(usd: float, text: str) -> None:
-    assert dollars(usd) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0s"), (90, "1m30s"), (900, "15m"), (5_400, "1h30m"), (259_200, "72h"), (3_601, "1h1s")]
-)
-def test_a_duration_reads_as_it_is_asked_for(seconds: float, text: str) -> None:
-    assert text_of_seconds(seconds) == text

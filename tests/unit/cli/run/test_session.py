@@ -85,30 +85,19 @@ def test_a_lost_cluster_ends_the_call(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "tfdeploy run --remove run-1" in told
 
 
-class Screen(io.TextIOWrapper):
-    """A terminal that knows Latin-1."""
-
-    def __init__(self, terminal: bool) -> None:
-        super().__init__(io.BytesIO(), encoding="latin-1", errors="replace", write_through=True)
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-
 @pytest.mark.parametrize(
     ("terminal", "shown"), [(True, "worker-0 | caf\xe9 ?\n"), (False, "worker-0 | \x1b]0;title\x07caf\xe9 ?\n")]
 )
 def test_a_line_harms_neither_terminal_nor_call(terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen(terminal)
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", errors="replace", write_through=True)
+    monkeypatch.setattr(screen, "isatty", lambda: terminal)
     monkeypatch.setattr(sys, "stdout", screen)
     command.line_printer(as_json=False, hidden="")(LogLine(0.0, "worker-0", "stdout", "\x1b]0;title\x07café ✓"))
-    assert screen.buffer.getvalue() == shown.encode("latin-1")  # type: ignore[attr-defined]
+    assert screen.buffer.getvalue() == shown.encode("latin-1")
 
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where a terminal listens."""
     terminal = Terminal(tmp_path)
     yield terminal.command([])[-1]
     terminal.close()
