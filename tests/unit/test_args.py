@@ -263,14 +263,3 @@ def test_no_message_shows_a_value_of_secret_configuration(name: str) -> None:
         with pytest.raises(SpecError) as refusal:
             cluster_spec("mnist", {"command": ["python"], "workers": 1, **read()})
         assert CANARY not in str(refusal.value)
-
-
-@pytest.mark.parametrize("key", ["env", "secrets"])
-@pytest.mark.parametrize("secret", [False, True])
-def test_a_nul_in_a_secret_is_refused(key: str, secret: bool) -> None:
-    configure({key: {"API": f"{CANARY}\0"}}, secret=(key,) if secret else ())
-    with pytest.raises(SpecError) as refusal:
-        cluster_spec("mnist", {"command": ["python"], "workers": 1, **read()})
-    assert refusal.value.where == f"mnist: {key}.API"
-    assert "NUL character" in str(refusal.value)
-    assert CANARY not in str(refusal.value)

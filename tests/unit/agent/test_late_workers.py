@@ -36,17 +36,6 @@ def test_how_long_workers_are_waited_for_by_default(args: dict[str, Any], worker
     assert plan(**args).run.worker_timeout == worker_timeout
 
 
-def test_workers_have_their_time_and_their_parameter_server_serves_them() -> None:
-    world = succeeded(ps=1)
-    world.wait(30.0)
-    world.exit("worker-1")
-    world.wait(29.0)
-    assert world.running() == "ps-0/1, worker-2/1"
-    world.wait(1.0)
-    assert world.running() == ""
-    assert world.states().count("stopped (run finished)") == 2
-
-
 def test_a_worker_that_is_stopped_is_not_started_again() -> None:
     world = succeeded(worker_timeout="1m")
     world.saving.add("worker-1")

@@ -20,7 +20,6 @@ from tfdeploy.spec.unknown_values import Unknown, is_known
 @pytest.mark.parametrize(
     ("golden", "args"),
     [
-        ("plan-1-ps-1-worker", {"ps": 1, "workers": 1}),
         ("plan-2-ps-3-workers", {"ps": 2, "workers": 3}),
         ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
         ("plan-chief-alone", {"chief": 1}),
@@ -171,7 +170,6 @@ def test_a_hostname_that_dns_would_refuse_is_refused() -> None:
 
 
 def job(decided: bool = False, **args: Any) -> RunState:
-    """The record of a job that such arguments made."""
     made = RunState(plan(**args).run, 0.0)
     made.result = RunResult("succeeded", TASKS_SUCCEEDED, 0.0) if decided else None
     return made
@@ -261,7 +259,6 @@ def test_values_of_secrets_are_a_condition_of_what_an_earlier_run_does() -> None
 
 
 def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any) -> Plan:
-    """A plan of containers that stand on these machines."""
     asked = spec(backend="docker", **args)
     return make_plan(asked, inventory(asked, *machines, train_dir="/train", task_machines=standing))
 
@@ -276,8 +273,6 @@ def test_a_cluster_that_places_tasks_itself_needs_no_machine() -> None:
 
 AWAY = replace(BOX, name="away", ready=False)
 ON_AWAY = {"worker-0": "box", "worker-1": "away"}
-
-
 SILENT = replace(AWAY, responds=False)
 
 

@@ -53,7 +53,6 @@ def _world() -> bytes:
 
 
 def noon(**args: Any) -> World:
-    """A run that is given at noon."""
     return World(NOON, **ARGS, **args)
 
 
@@ -250,9 +249,7 @@ SINCE = "unreachable since 2026-11-21 11:59:00Z"
         (sight(world(), silent_since=NOON - 60), RUNS, SINCE),
         (sight(world(), silent_since=0.0), RUNS, "unreachable"),
         # Each state has its words.
-        (HERE, FRESH, "scheduled"),
         (HERE, {"state": "starting"}, "starting"),
-        (HERE, {"state": "waiting", "waiting_for": "ps-0"}, "waiting for ps-0"),
         (HERE, {"state": "killed", "end": Ended(137, "SIGKILL")}, "killed (SIGKILL)"),
         (HERE, {"state": "out of memory", "end": Ended(137, "SIGKILL")}, "out of memory"),
         (
@@ -268,12 +265,10 @@ def test_the_status_of_a_task_is_what_is_known_of_it(at: ObservedState, fields: 
 
 
 def empty(silent_since: float | None, engine: dict[str, EngineTask] | None, **more: Any) -> ObservedState:
-    """A look at a cluster whose controller has no run."""
     return ObservedState(NOON, RecordView(NOON), silent_since, engine, **more)
 
 
 def begun(made: Any, silent_since: float | None = None, **more: Any) -> ObservedState:
-    """A look at a cluster that has a run."""
     return ObservedState(NOON, RecordView(NOON, made.job), silent_since, dict.fromkeys(made.job.tasks, RUNNING), **more)
 
 

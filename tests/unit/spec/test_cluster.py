@@ -6,12 +6,11 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy.errors import SpecError
-from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
+from tfdeploy.spec.cluster import cluster_spec
 from tfdeploy.spec.jobs import Restart
 
 
 def refusal(name: str = "mnist", **args: Any) -> SpecError:
-    """The error for these arguments."""
     with pytest.raises(SpecError) as error:
         cluster_spec(name, {"command": ["python"], "workers": 1, **args})
     return error.value
@@ -129,6 +128,7 @@ REFUSALS: list[dict[str, Any]] = [
     {"checkpoint_upload_interval": "1m", "artifacts": []},
     {"env": {"A B": "1"}},
     {"env": {"A": 1}},
+    {"env": {"A": "a\0"}},
     {"env": {"TF_CONFIG": "1"}},
     {"env": {"TFDEPLOY_X": "1"}},
     {"env": {"A": "x" * 100_001}},
@@ -185,12 +185,7 @@ def test_an_error_suggests_the_nearest_name(args: dict[str, Any], suggestion: st
 @pytest.mark.parametrize(
     ("secrets", "where"),
     [
-        ("canary", "secrets"),
-        ({"A": "canary\0"}, "secrets.A"),
-        ({"A": ["canary"]}, "secrets.A"),
         ({"A": None}, "secrets.A"),
-        ({".A": "canary"}, "secrets"),
-        ({"A": "canary"}, "secrets.A"),
         ({"B": "canary"}, "secrets.B"),
         ({"TFDEPLOY_RUN": "canary"}, "secrets.TFDEPLOY_RUN"),
     ],
@@ -214,13 +209,6 @@ def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:
     asked = spec(workers=1, gpu_workers=1)
     assert [(job.name, job.gpus) for job in asked.jobs] == [("worker", 0), ("gpu_worker", 1)]
     assert [job.gpus for job in spec(gpu_workers=1, jobs={"gpu_worker": {"gpus": 0}}).jobs] == [0]
-
-
-def test_what_is_left_out_has_its_documented_default() -> None:
-    assert spec(workers=1) == ClusterSpec(
-        name="mnist", command=("python", "train.py"), workers=1, jobs=spec(workers=1).jobs, success="worker-0"
-    )
-    assert spec(workers=1, restart={"maximum": 1}).jobs[0].restart == Restart(maximum=1)
 
 
 def test_a_jobs_restart_stands_over_the_clusters_setting_by_setting() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy.spec.cluster import ClusterSpec
-from tfdeploy.spec.docker import CLEANUP_IMAGE, ContainerSpec, DockerSpec, JobContainerSpec
+from tfdeploy.spec.docker import ContainerSpec, JobContainerSpec
 
 DIGEST = f"@sha256:{'0123456789abcdef' * 4}"
 
@@ -16,15 +16,7 @@ def docker_spec(**args: Any) -> ClusterSpec:
 
 
 def jobs(**args: Any) -> dict[str, JobContainerSpec]:
-    """Job to its containers, of one ps and one worker."""
     return {job.name: job.container for job in docker_spec(ps=1, **args).jobs}
-
-
-def test_the_defaults() -> None:
-    assert jobs() == {"ps": JobContainerSpec(), "worker": JobContainerSpec()}
-    assert spec(workers=1).container == ContainerSpec()
-    assert ContainerSpec() == ContainerSpec(network="overlay", retain_volumes=True)
-    assert spec(workers=1).docker == DockerSpec("", False, CLEANUP_IMAGE)
 
 
 def test_a_jobs_settings_override_the_clusters_and_volumes_are_added() -> None:

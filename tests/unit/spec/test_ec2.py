@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy.spec.cluster import ClusterSpec
-from tfdeploy.spec.ec2 import EbsVolume, Ec2Spec, InstanceSpec
+from tfdeploy.spec.ec2 import EbsVolume, InstanceSpec
 
 
 def ec2_spec(**args: Any) -> ClusterSpec:
@@ -14,27 +14,9 @@ def ec2_spec(**args: Any) -> ClusterSpec:
 
 
 def jobs(**args: Any) -> dict[str, InstanceSpec]:
-    """Job to its instances, of one ps and one worker."""
     return {job.name: job.ec2 for job in ec2_spec(ps=1, **args).jobs}
 
 
-def test_nothing_asked_is_the_default() -> None:
-    assert jobs() == {"ps": InstanceSpec(), "worker": InstanceSpec()}
-    assert InstanceSpec() == InstanceSpec("", "", False, "per-task", 0, 100, "gp3")
-    assert ec2_spec().ec2 == Ec2Spec()
-    assert {name: getattr(Ec2Spec(), name) for name in COMMON} == COMMON
-
-
-COMMON: dict[str, Any] = {
-    "region": "",
-    "ssh_user": "ec2-user",
-    "max_machines": 20,
-    "max_lifetime": 259_200.0,
-    "idle_timeout": 900.0,
-    "budget": 0.0,
-    "connectivity": "public",
-    "retain_record": True,
-}
 CLUSTERS: dict[str, Any] = {
     "instance_type": "m7i.large",
     "ami": "ami-0a1b",

@@ -8,11 +8,7 @@ import pytest
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.arg_reader import ArgReader
 from tfdeploy.spec.argument import names, read_all
-from tfdeploy.spec.kubernetes import (
-    KubernetesSpec,
-    PodSpec,
-    Toleration,
-)
+from tfdeploy.spec.kubernetes import KubernetesSpec, PodSpec, Toleration
 from tfdeploy.spec.unknown_values import Unknown
 
 EKS = '{"clusters": [{"cluster": {"certificate-authority-data": "…"}}], "users": [{"user": {"exec": {"command": "aws"}}}]}'

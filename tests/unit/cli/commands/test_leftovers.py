@@ -77,7 +77,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def known(world: World, folder: Path, one: ClusterRef, **about: Any) -> Entry:
-    """A cluster that was made from here."""
     entry = replace(Entry(one, str(folder), ExpectedState(tasks=()), login=f"file://{folder}"), **about)
     registry.write(entry)
     world.found.append(DiscoveredCluster(one, {"volume": 1}))
@@ -207,10 +206,3 @@ def test_the_question_says_whose_it_is_and_how_old(
     asked = capsys.readouterr().err
     assert "p/dev/a (pdeva) on docker: 1 volume, created 2 days ago, owner ben@lab (unknown: it was created" in asked
     assert world.cleared == ["a"]
-
-
-def test_a_cluster_of_that_name_on_another_engine_is_not_deleted(world: World, tmp_path: Path) -> None:
-    known(world, tmp_path, cluster("a"), ended=1.0)
-    world.found[0] = world.found[0]._replace(cluster={**cluster("a"), "home": "tcp://another:1"})
-    delete()
-    assert world.cleared == []
