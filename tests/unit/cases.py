@@ -37,7 +37,6 @@ def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
 
 
 def plan(name: str = "mnist", code: str = "", **args: Any) -> Plan:
-    """A plan on the one machine."""
     asked = spec(name, **args)
     return make_plan(asked, inventory(asked), code)
 

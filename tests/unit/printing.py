@@ -64,5 +64,4 @@ def all_lines(log: Log) -> list[Line]:
 
 
 def seen(lines: Sequence[Line]) -> list[tuple[float, int, str]]:
-    """What people see of lines."""
     return [(line.at, line.pipe, line.text) for line in lines]

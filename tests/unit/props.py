@@ -10,7 +10,6 @@ CANARY = "canary-7f3a"
 
 
 def cluster(project: str = "project", stack: str = "dev", name: str = "mnist") -> ClusterRef:
-    """The handle of a cluster of containers."""
     return cluster_ref("docker", "unix:///run/docker.sock", project, stack, name)
 
 
@@ -26,7 +25,6 @@ def dependencies(**more: Any) -> dict[str, Any]:
 
 
 def reference(text: str) -> dict[str, str]:
-    """The reference to an object, from `ID NAME`."""
     identity, name = text.split()
     return {"id": identity, "name": name}
 

@@ -8,13 +8,11 @@ import pytest
 
 
 def loaded(program: str) -> set[str]:
-    """The modules that a program loads, by their full names."""
     text = f"import sys\n{program}\nprint(*sys.modules)"
     return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
 
 
 def named(modules: set[str], packages: Sequence[str]) -> list[str]:
-    """The modules that are in these packages."""
     return sorted(name for name in modules if any(name == one or name.startswith(f"{one}.") for one in packages))
 
 

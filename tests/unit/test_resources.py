@@ -109,7 +109,6 @@ DYNAMIC = {
 
 
 def own(kind: str, **args: Any) -> dict[str, Any]:
-    """The inputs of a resource of each kind."""
     more = {"hostname": "worker-0"} if kind == "Task" else {"retain": {"volumes": False, "record": False}}
     return {**props(**args), "place": {"id": ""}, **more}
 

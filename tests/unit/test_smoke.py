@@ -14,10 +14,7 @@ from tests.unit.backends.ec2.moto_account import moto_account
 from tools.smoke import __main__ as smoke
 from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands
-from tools.smoke.findings import (
-    Step,
-    redacted,
-)
+from tools.smoke.findings import Step, redacted
 
 
 @pytest.mark.parametrize(

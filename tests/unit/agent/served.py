@@ -21,8 +21,6 @@ TOKEN = "0123456789abcdef" * 2
 
 
 class Served:
-    """A controller behind its server."""
-
     def __init__(self, folder: Path) -> None:
         (folder / "token").write_text(TOKEN + "\n")
         self.controller = Controller(Record(folder / "record"))

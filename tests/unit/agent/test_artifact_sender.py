@@ -18,8 +18,6 @@ RUN = "0123456789ab"
 
 
 class Calls:
-    """A controller's calls in this process."""
-
     def __init__(self, runs: Path, train: Path) -> None:
         self.store, self.train, self.attempt = ArtifactStore(runs), train, 1
         self.left_out: list[LeftOut] | None = None

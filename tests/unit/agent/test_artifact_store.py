@@ -30,8 +30,6 @@ def declared(kind: str, name: str, files: dict[str, bytes], version: str = "1") 
 
 
 class Sending:
-    """A launcher that sends files."""
-
     def __init__(self, store: ArtifactStore, machine: str = "a", attempt: int = 1, run: str = RUN) -> None:
         self.store, self.machine, self.attempt, self.run = store, machine, attempt, run
         self.drafts: Drafts = {}

@@ -37,7 +37,6 @@ class Cut:
         self.world.settle()
 
     def back(self) -> None:
-        """The machine responds again."""
         self.world.launchers["worker-1"] = self.launcher
         self.world.settle()
 

@@ -17,7 +17,6 @@ HOUR = 3600.0
 
 
 def world(**cost: float) -> World:
-    """A job of which all tasks run, and what its machines cost."""
     made = World(ps=1, workers=2, tensorboard=True)
     made.pay(**cost)
     made.come()
@@ -101,7 +100,6 @@ class Paid:
         self.controller = Controller(self.record, clock=Clock(lambda: self.wall, lambda: self.steady))
 
     def ends_after(self, seconds: float) -> bool:
-        """Whether the run has ended when so much time has passed."""
         self.wall, self.steady = self.wall + seconds, self.steady + seconds
         self.controller.tick()
         return stored_run(self.record).result is not None

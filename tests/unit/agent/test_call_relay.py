@@ -22,7 +22,6 @@ LINE = TOKEN_MARK + b"secret\n"
 
 @pytest.fixture
 def token_file(tmp_path: Path) -> Path:
-    """A file with a token."""
     path = tmp_path / "token"
     path.write_text("secret\n")
     return path

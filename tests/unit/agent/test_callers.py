@@ -132,7 +132,6 @@ def test_a_call_for_an_unknown_run_is_repeated_until_the_controller_has_a_run(se
 
 
 def launcher_of(served: Served, folder: Path) -> Launcher:
-    """The launcher of worker-0."""
     (folder / "own").write_text(OWN)
     address, token = f"127.0.0.1:{served.port}", str(folder / "own")
     return Launcher(TaskSettings("worker-0", "worker", 0, address, token, str(folder / "task"), ""))

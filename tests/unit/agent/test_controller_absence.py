@@ -198,7 +198,6 @@ class Running:
         self.wait(2.0)
 
     def wait(self, seconds: float) -> None:
-        """Time passes while all run."""
         for _ in range(int(seconds * 2)):
             self.now += 0.5
             self.controller.tick()
@@ -276,7 +275,6 @@ class Away:
         self.end(1)
 
     def end(self, attempt: int, code: int = 137, cause: str = "") -> None:
-        """An attempt ends now."""
         self.program.fail("run", attempt, code, cause)
         assert self.program.exit is not None
         self.program.exit = replace(self.program.exit, signal="SIGKILL" if code > 128 else "")

@@ -33,7 +33,6 @@ TOKEN = "a-token"
 
 
 def running(folder: Path, workers: int) -> tuple[Controller, list[Launcher]]:
-    """A controller, and launchers whose programs run."""
     controller = Controller(Record(folder / "record"))
     run = plan(workers=workers, metrics={"loss": r"loss (\S+)"}).run
     controller.submit_run(run)

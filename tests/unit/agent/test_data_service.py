@@ -18,7 +18,6 @@ RESTART = {"maximum": 1, "backoff": "0", "on": ["any"]}
 
 
 def begun(workers: int = 2, **args: Any) -> World:
-    """A run that trains and has tf.data service."""
     world = running(workers=1, data_service={"workers": workers}, restart=RESTART, **args)
     world.launchers["data-dispatcher-0"].is_listening = True
     world.settle()
@@ -127,12 +126,9 @@ class Dispatcher:
         self.requests: dict[str, bytes] = {}
 
     def insecure_channel(self, address: str) -> "Dispatcher":
-        """The connection."""
         return self
 
     def unary_unary(self, path: str) -> Callable[..., bytes]:
-        """One method of the service."""
-
         def call(request: bytes, timeout: float) -> bytes:
             name = path.rpartition("/")[2]
             self.requests[name] = request

@@ -16,7 +16,6 @@ ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
 
 
 def elastic_run(workers: int = 2, **args: Any) -> World:
-    """A run that trains."""
     return running(ps=1, workers=workers, **{**ELASTIC, **args})
 
 

@@ -16,7 +16,6 @@ SUCCEEDED = "worker-0 succeeded, evaluator-0 "
 
 
 def begun(**args: Any) -> World:
-    """A run with one worker and an evaluator, which run."""
     return running(**{"workers": 1, "evaluator": 1, **args})
 
 

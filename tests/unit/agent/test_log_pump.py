@@ -61,17 +61,14 @@ class Program:
             data = data[os.write(self._out, data) :]
 
     def end(self) -> None:
-        """Close both pipes, and wait for the pump."""
         os.close(self._out)
         os.close(self._err)
         self.pump.finish(SECONDS)
 
     def stored(self) -> bytes:
-        """What is on the disk."""
         return self.log.printed(STDOUT)
 
     def lines(self) -> Iterator[bytes]:
-        """The lines that a reader of the log sees."""
         return (line.content + b"\n" for line in Reader(self.log).more() if line.pipe == STDOUT)
 
 

@@ -45,7 +45,6 @@ class Controller:
             raise ConnectionRefusedError
 
     def received(self) -> bytes:
-        """The stdout that it has."""
         return self.log.printed(STDOUT)
 
 

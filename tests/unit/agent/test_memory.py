@@ -31,7 +31,6 @@ time.sleep(600)
 
 @pytest.fixture
 def sharing() -> Iterator[list[int]]:
-    """The processes of `SHARES`."""
     process = subprocess.Popen([sys.executable, "-c", SHARES], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     for _ in range(5):

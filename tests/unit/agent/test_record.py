@@ -26,7 +26,6 @@ def record(tmp_path: Path) -> Record:
 
 
 def say(record: Record, world: World, hostname: str, text: str) -> None:
-    """Have a task of the present run print a line."""
     write(record.log(world.job.spec.id, hostname), [(STDOUT, text.encode() + b"\n")])
 
 

@@ -182,11 +182,9 @@ class Scripted:
         return Matches(matches, ["acc"] if is_slow and "acc" in patterns else [])
 
     def write(self, hostname: str, line: str) -> None:
-        """Print a line."""
         write(self.record.log(self.job.spec.id, hostname), [(STDOUT, f"{line}\n".encode())])
 
     def view(self) -> RecordView:
-        """An observation."""
         return self.record.view(ViewRequest(), self.job)
 
 

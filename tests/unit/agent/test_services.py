@@ -11,7 +11,6 @@ STORE = {"store": {"command": ["redis-server"], "restart": {"maximum": 1, "backo
 
 
 def begun(is_listening: bool = True, **args: Any) -> World:
-    """A run with a store, whose launchers are all there."""
     world = running(**{"workers": 1, "services": STORE, **args})
     world.launchers["store-0"].is_listening = is_listening
     world.settle()

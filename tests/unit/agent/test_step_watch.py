@@ -43,7 +43,6 @@ class Training:
         self.watch = StepWatch(self.controller, self.clock)
 
     def sync(self) -> None:
-        """Each launcher reports and obeys."""
         for name, launcher in self.launchers.items():
             if name not in self.silent:
                 launcher.obey(self.controller.sync(launcher.report(self.now)), self.now)

@@ -25,7 +25,6 @@ GOOD = LoggedValue("worker-0", 1, "0.953", 4200)
 
 
 def world(conditions: dict[str, str], **args: Any) -> World:
-    """A job of which all tasks run."""
     return running(**{"ps": 1, "workers": 2, **args}, metrics=METRICS, until=conditions)
 
 
@@ -172,7 +171,6 @@ def started(folder: Path, conditions: dict[str, str], **args: Any) -> tuple[Cont
 
 
 def log(record: Record, hostname: str, *lines: str, attempt: int = 1) -> None:
-    """What the task prints."""
     run = stored_run(record)
     write(record.log(run.spec.id, hostname), [(STDOUT, line.encode()) for line in lines], attempt)
 
@@ -186,12 +184,10 @@ def decide(target: Controller, launchers: dict[str, Launcher]) -> None:
 
 
 def result_of(record: Record) -> RunResult | None:
-    """The result that is stored."""
     return stored_run(record).result
 
 
 def problems(record: Record) -> list[tuple[str, str, str, str]]:
-    """The events of conditions that cannot hold."""
     run = stored_run(record)
     kinds = (events.UNTIL_DISABLED, events.UNTIL_NO_NUMBER)
     return [(it.kind, it.task, it.state, it.reason) for it in record.events(run.spec.id) if it.kind in kinds]

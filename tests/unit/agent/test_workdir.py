@@ -32,7 +32,6 @@ def run(base: Path | str, name: str = "first", resume_from: str = "") -> RunSpec
 
 
 def given(record: Record, asked: RunSpec, **more: Any) -> str:
-    """What the controller does with a run that it is given."""
     folder = train_dir(record, asked, **more)
     record.save(RunState(replace(asked, train_dir=folder), 0.0))
     return folder

@@ -70,5 +70,4 @@ class Cluster:
         return Order.from_dict(json.loads(json.dumps(order.to_dict())))
 
     def end(self, hostname: str, code: int = 0) -> Order:
-        """The program of a task ends."""
         return self.report(hostname, phase=EXITED, exit=Ended(code, at=self.now))

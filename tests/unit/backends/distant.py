@@ -59,7 +59,6 @@ class Distant:
         self.record.save(self.run)
 
     def print(self, place: int, chunks: Sequence[Chunk]) -> None:
-        """A task of the current run prints."""
         if self.run:
             names = list(self.run.tasks)
             write(self.record.log(self.run.spec.id, names[place % len(names)]), chunks)
@@ -73,7 +72,6 @@ class Distant:
             self.record.save(self.run)
 
     def happen(self, text: str) -> None:
-        """Something happens in the current run."""
         if self.run:
             self.record.add_events(self.run.spec.id, [Event(TASK_INTERRUPTED, 1.0, reason=text)])
 

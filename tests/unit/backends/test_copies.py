@@ -306,7 +306,6 @@ def test_a_copy_becomes_equal_whatever_happens_meanwhile(way: str, steps: list[t
 
 
 def original(way: Way, path: Path) -> Path:
-    """The file in the record that a file in the copy is of."""
     return way.distant.record.folder / path.relative_to(way.folder)
 
 

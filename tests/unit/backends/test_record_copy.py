@@ -51,7 +51,6 @@ def distant() -> Iterator[Distant]:
 
 @pytest.fixture
 def present() -> Iterator[Distant]:
-    """The same, with a run."""
     with distant_record() as distant:
         distant.submit("run", 1)
         yield distant
@@ -107,8 +106,6 @@ def test_a_copy_deletes_what_is_listed_no_more_only_where_a_limit_is_stated(pres
 
 
 class SilentController:
-    """A controller that does not respond."""
-
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         raise Unreachable("the controller does not respond")
 

@@ -172,8 +172,6 @@ def with_task(instance: str, **fields: Any) -> RunState:
 
 
 OLD: dict[str, Any] = {"instance": "old", "state": "running", "started": 5.0, "seen": 100.0}
-
-
 FRESH = with_task(instance="new", state="running", started=100.0, seen=101.0)
 STABLE = with_task(instance="new", state="running", started=100.0, seen=102.5)
 

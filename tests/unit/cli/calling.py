@@ -23,7 +23,6 @@ class Result:
 
     @property
     def stdout(self) -> str:
-        """Its standard output as text."""
         return self.stdout_bytes.decode()
 
 

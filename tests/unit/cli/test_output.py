@@ -23,7 +23,6 @@ HERE = machine_row(machine="lab")
 
 
 def task(**more: Any) -> TaskRow:
-    """A row of the output `tasks`."""
     command = "python train.py --steps=2000 --batch_size=100 --learning_rate=0.01"
     return task_row(**{"command": command, "status": "stopped (run finished)", **more})
 

@@ -83,7 +83,6 @@ def satisfied(one: Constraint, tasks: Sequence[Demand], on: Sequence[Machine], m
 
 
 def allowed(demands: Sequence[Demand], on: Sequence[Machine], machines: Sequence[Machine]) -> bool:
-    """Whether the tasks may stand so."""
     used: Counter[str] = Counter()
     for demand, spot in zip(demands, on, strict=True):
         used[spot.name] += int(demand.cpus)

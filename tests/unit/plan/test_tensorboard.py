@@ -28,12 +28,10 @@ BOARD = "tensorboard-0"
 
 
 def begun(**args: Any) -> World:
-    """A job of which all tasks run."""
     return running(**{**WITH, **args})
 
 
 def over(**args: Any) -> World:
-    """The same, with its job succeeded."""
     made = begun(**args)
     made.exit("worker-0")
     made.exit("worker-1")

@@ -162,7 +162,6 @@ def test_an_evaluator_ran_too_long_at_the_end_of_its_time_alone(timeout: float, 
 
 
 def failed_task(exit_code: int = 1, signal: str = "", out_of_memory: bool = False, state: str = "failed") -> TaskState:
-    """A task whose program ended so."""
     return TaskState("ps-0", "ps", 0, state=state, end=Ended(exit_code, signal, out_of_memory))
 
 
@@ -216,7 +215,6 @@ HEAL = "pulumi up --refresh"
 
 
 def unobservable(engine: Any = ALL, silent: float | None = 0.0, **more: Any) -> ObservedState:
-    """A controller that is silent, and this engine."""
     return replace(sight(world(), silent_since=silent, engine=engine), **more)
 
 

@@ -13,7 +13,6 @@ KINDS = [value for name, value in vars(events).items() if name.isupper()]
 
 
 def registered(*hostnames: str) -> list[Event]:
-    """Launchers that register, one a second."""
     return [Event(events.LAUNCHER_REGISTERED, float(at), name) for at, name in enumerate(hostnames)]
 
 

@@ -15,7 +15,6 @@ MORE = {"run": "more: tfdeploy status --watch"}
 
 
 def reported(seen: ObservedState, **args: Any) -> Report:
-    """The report of a cluster with these arguments."""
     return report(expected_state(plan(**args), spec(**args)), seen)
 
 

@@ -163,7 +163,6 @@ def test_a_lost_task_is_not_waited_for_during_the_time_of_workers_when_none_is_l
 
 
 def later(world: World, seconds: float) -> RecordView:
-    """The view so much later."""
     return replace(sight(world).view, at=world.now + seconds)
 
 
@@ -199,7 +198,6 @@ def test_rows_are_shown_until_the_last_look() -> None:
 
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What an update logs."""
     texts: list[str] = []
     for severity in ("info", "warn", "error"):
         monkeypatch.setattr(pulumi.log, severity, lambda text, *_, **__: texts.append(text))

@@ -27,12 +27,10 @@ def check_snapshot(surface: str, text: str) -> None:
 
 
 def section(title: str, lines: Iterable[str]) -> str:
-    """A heading and the lines below it."""
     return "\n".join([f"== {title}", *lines, ""])
 
 
 def error_of(call: Callable[[], object]) -> str:
-    """The message of the error that a call raises."""
     try:
         call()
     except TfdeployError as error:

@@ -103,7 +103,6 @@ ENDS: list[tuple[Mapping[str, Any], str]] = [
 
 
 def diagnosis() -> str:
-    """The whole surface."""
     return "\n".join(
         [
             section(

@@ -36,7 +36,6 @@ PLACEMENTS = [
 
 
 def errors() -> str:
-    """The whole surface."""
     workers = {"command": ["python"], "workers": 1}
     return "\n".join(
         [

@@ -16,7 +16,6 @@ _SLOW = "its pattern takes more than 1 s: (a*)*b"
 
 
 def events() -> str:
-    """The whole surface."""
     runs = {
         "a run that fails": failing(),
         "restarts by request, and a stop": requested(),

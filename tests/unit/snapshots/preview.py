@@ -56,7 +56,6 @@ RETAINED: dict[str, tuple[RetainedData, ...]] = {
 
 
 def preview() -> str:
-    """The whole surface."""
     changed = {title: changes(before, **BASE) for title, before in BEFORE.items()}
     services = {title: change_lines(container, **args) for title, (container, args) in SERVICES.items()}
     retained = {title: lines(data) for title, data in RETAINED.items()}

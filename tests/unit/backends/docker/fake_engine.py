@@ -62,7 +62,6 @@ class FakeSwarm:
 
 
 def runner_of(swarm: FakeSwarm, controller: Any) -> DockerTaskRunner:
-    """The task runner of a cluster with this Swarm and this controller."""
     runner = DockerTaskRunner()
     vars(runner).update(objects=lambda _: swarm, controller=lambda _: controller)
     return runner
@@ -72,8 +71,6 @@ _FRAME = 1000
 
 
 class Called(NamedTuple):
-    """A call that the controller got."""
-
     what: str
     token: str
     body: bytes
@@ -156,7 +153,6 @@ Controller = Callable[[_Handler], bool]
 
 
 def responds(body: bytes, status: int = 200, head: str = "") -> Controller:
-    """A controller with one response."""
     return lambda handler: handler.output(_response(status, body, head))
 
 
@@ -208,7 +204,6 @@ def _unnamed_sockets() -> int:
 
 @contextmanager
 def fake_engine(path: Path, responses: Mapping[str, Any], output: bytes = b"{}") -> Iterator[FakeEngine]:
-    """An engine that listens."""
     with FakeEngine(path, responses, output) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         yield server

@@ -71,25 +71,20 @@ class Engine(FakeApi):
         self.removed: list[str] = []
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The machines `box` and `another`."""
         return [node("box", self._state), node("another", "ready")]
 
     def remove_node(self, node_id: str, force: bool) -> None:
-        """Remove a machine from the Swarm."""
         assert force
         self.removed.append(node_id)
 
 
 def node(hostname: str, state: str) -> dict[str, Any]:
-    """A machine."""
     status = {"State": state, "Message": "heartbeat failure" if state == "down" else ""}
     spec = {"Availability": "active"}
     return {"ID": f"id-{hostname}", "Description": {"Hostname": hostname}, "Status": status, "Spec": spec}
 
 
 class Swarm(FakeSwarm):
-    """A Swarm with these services."""
-
     def __init__(self, services: Sequence[str] = ("worker-1", CONTROLLER), state: str = "ready") -> None:
         super().__init__()
         self._services = services
@@ -107,12 +102,10 @@ class Controller:
         self._former = former
 
     def former_launcher(self, hostname: str, machine: str = "") -> FormerLauncher:
-        """The latest launcher."""
         assert hostname == "worker-1"
         return FormerLauncher(self._former.machine or machine, self._former.silent)
 
     def current_run(self) -> RunState:
-        """A run that has ended."""
         world = World(workers=2)
         world.job.result = RunResult("stopped", "", 0.0)
         return world.job

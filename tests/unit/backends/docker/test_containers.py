@@ -24,12 +24,10 @@ MANY: dict[str, Any] = {"chief": 1, "ps": 1, "workers": 2}
 
 
 def run(requested: ClusterSpec, tag: str = "") -> dict[str, str]:
-    """Job to the image that its tasks run."""
     return {job.name: containers.job_image(cluster(), requested, job, tag) for job in requested.jobs}
 
 
 def built(requested: ClusterSpec, tag: str = "") -> dict[str, list[str]]:
-    """Job to the images that are built for it."""
     return {job: [build.name for build in chain] for job, chain in containers.builds(cluster(), requested, tag).items()}
 
 

@@ -26,7 +26,6 @@ OPENED = ["GET containers/json", "POST containers/1/exec", "POST exec/1/start"]
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Iterator[FakeEngine]:
-    """A running engine."""
     with fake_engine(tmp_path / "engine.sock", {}) as engine:
         Engine(engine.address).call(lambda api: api.base_url)
         engine.calls.clear()
@@ -35,7 +34,6 @@ def fake(tmp_path: Path) -> Iterator[FakeEngine]:
 
 @pytest.fixture
 def controller(fake: FakeEngine) -> ControllerClient:
-    """The client of a controller on this engine."""
     return ControllerClient(Engine(fake.address), task_props()["cluster"])
 
 

@@ -44,7 +44,6 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
-    """All clients that are connected."""
     connected: list[Client] = []
 
     def connect(address: str, **options: Any) -> Client:

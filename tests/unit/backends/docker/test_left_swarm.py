@@ -59,7 +59,6 @@ class Machine(FakeApi):
 
 
 def left(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """What is added to the copy."""
     files: dict[str, bytes] = {}
 
     def add(cluster: object, hostname: str, folder: Path) -> None:

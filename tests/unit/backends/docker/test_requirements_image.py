@@ -32,8 +32,6 @@ FAILED: list[dict[str, Any]] = [
 
 
 class Scripted(FakeApi):
-    """An engine that responds to a build with these messages."""
-
     base_url, api_version = "http+docker://localhost", "1.44"
 
     def __init__(self, messages: list[dict[str, Any]], status: int = 200) -> None:

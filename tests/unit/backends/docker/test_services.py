@@ -38,7 +38,6 @@ ON_HOST: dict[str, Any] = {"network": "host", "controller_address": "10.0.0.1:20
 
 
 def text(service: Service) -> str:
-    """A service as the golden files have it."""
     return json.dumps({"name": service.name, "labels": service.labels, **service.template}, indent=1)
 
 
@@ -117,7 +116,6 @@ def test_a_launcher_is_never_killed_before_its_grace_is_over(grace: float) -> No
 
 
 def launched(service: Service) -> dict[str, Any]:
-    """The settings of a launcher."""
     settings: dict[str, Any] = json.loads(service.template["ContainerSpec"]["Command"][-1])
     return settings
 

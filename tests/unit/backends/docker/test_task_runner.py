@@ -52,7 +52,6 @@ def test_a_task_is_created_by_three_calls(tmp_path: Path, number: int) -> None:
 
 
 def observed_responses(props: list[TaskProps]) -> Mapping[str, Any]:
-    """An engine with these tasks."""
     services = [task_service({**item, "dependencies": task_props()["dependencies"]}) for item in props]
     return {
         "GET nodes": [],

@@ -93,7 +93,6 @@ TRAIN = volume_name(CLUSTER, TRAIN_VOLUME)
 
 
 def mounted(source: str, **more: Any) -> dict[str, Any]:
-    """A mounted volume."""
     return {"Type": "volume", "Source": source, "Target": f"/{source}", **more}
 
 

@@ -33,7 +33,6 @@ IMAGES = {
 
 
 def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
-    """A spec of a cluster on EC2."""
     ec2 = {"instance_type": SMALL.name, **args.get("ec2", {})}
     return cases.spec(name, **{"backend": "ec2", **args, "ec2": ec2})
 

@@ -22,13 +22,11 @@ class Store:
         self.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
 
     def objects(self) -> dict[str, bytes]:
-        """The name of an object below the prefix to its content."""
         found = self.client.list_objects_v2(Bucket=BUCKET, Prefix=self._prefix).get("Contents", [])
         contents = {one["Key"]: self.client.get_object(Bucket=BUCKET, Key=one["Key"])["Body"].read() for one in found}
         return {key.removeprefix(self._prefix): content for key, content in contents.items()}
 
     def clear(self) -> None:
-        """Remove the bucket, with everything in it."""
         for item in self.client.list_objects_v2(Bucket=BUCKET).get("Contents", []):
             self.client.delete_object(Bucket=BUCKET, Key=item["Key"])
         self.client.delete_bucket(Bucket=BUCKET)
@@ -36,7 +34,6 @@ class Store:
 
 @contextmanager
 def store(prefix: str = f"{FOLDER}/") -> Iterator[Store]:
-    """The bucket, empty, until the block ends."""
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -37,7 +37,6 @@ WHO_ONE_IS = {("STS", "GetCallerIdentity")}
 
 @pytest.fixture(autouse=True)
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
-    """The calls of AWS: service and action."""
     found: list[tuple[str, str]] = []
     original = BaseResponse.call_action
 

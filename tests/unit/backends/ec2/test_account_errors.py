@@ -22,8 +22,6 @@ from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
 from tfdeploy.errors import SpecError, TfdeployError, Unreachable
 
 REGION = "us-west-2"
-
-
 ASKED = spec(backend="ec2", command=["python", "x"], workers=1, ec2={"instance_type": "m7i.large"})
 CLUSTER = cluster_ref("ec2", ssh.home(REGION, f"mnist-{ID}"))
 START = "https://corp.awsapps.com/start"

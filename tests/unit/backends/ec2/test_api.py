@@ -24,7 +24,6 @@ PATH = "/tfdeploy/mnist-k3v9x2abcd/"
 
 @pytest.fixture(autouse=True)
 def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An account of moto's in this process."""
     with moto_account(tmp_path, monkeypatch):
         yield
 

@@ -68,7 +68,6 @@ FAILED = BootFailure("i-mnist-worker-m0", KIND, "did not boot", "", 2)
 
 
 def after_failures(*there: MachineState, failed: BootFailure = FAILED, **args: Any) -> Plan:
-    """A plan, when the worker's machine has failed to boot."""
     asked = spec(**PAIR, **args)
     known = replace(facts(*there), failures={"mnist-worker-m0": failed})
     return make_plan(asked, inventory(asked, *machines.plan_machines(asked, known), train_dir="/tfdeploy/train"))

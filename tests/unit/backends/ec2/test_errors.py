@@ -53,8 +53,6 @@ EXCEPTIONS = sorted(
     },
     key=lambda kind: kind.__name__,
 )
-
-
 NOTHING_RESPONDED = {
     "ConnectionError",
     "ConnectionClosedError",

@@ -20,7 +20,6 @@ PACKED: dict[str, Any] = {"machine_layout": "packed"}
 
 
 def made(*there: MachineState, **args: Any) -> tuple[MachineSpec, ...]:
-    """The machines that a cluster gets while these are there."""
     return machine_requests(spec(**args), TYPES, {one.machine: one for one in there})
 
 

@@ -163,8 +163,6 @@ def test_the_loss_of_the_machine_that_manages_is_told() -> None:
 
 
 NEAR, FAR = SUBNET, replace(SUBNET, subnet_id="subnet-0b", zone="us-west-2b")
-
-
 ZONES = "m7i.large are all available in {}, but the subnets are in: {}. "
 REMEDY = "Choose other types, or a subnet in another zone."
 

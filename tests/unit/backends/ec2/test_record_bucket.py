@@ -70,7 +70,6 @@ def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part:
 
 
 def written_run(s3: Any, at: float, run_id: str) -> None:
-    """A record with a run in it."""
     run = RunState(RunSpec(run_id, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
     texts = {"format": FORMAT, "current": run_id, f"runs/{run_id}/run_state.json": json.dumps(run.to_dict())}
     written(s3, at, {path: text.encode() for path, text in texts.items()}, run=run_id)

@@ -20,7 +20,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> StoredApi:
 
 
 def config(name: str, server: str, user: dict[str, Any], **cluster: Any) -> dict[str, Any]:
-    """A kubeconfig of one context."""
     return {
         "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"of-{name}"}}],
@@ -31,8 +30,6 @@ def config(name: str, server: str, user: dict[str, Any], **cluster: Any) -> dict
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Writes the files of KUBECONFIG."""
-
     def write(*configs: dict[str, Any]) -> None:
         paths = [tmp_path / f"config-{number}" for number in range(len(configs))]
         for path, content in zip(paths, configs, strict=True):

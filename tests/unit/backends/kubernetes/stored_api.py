@@ -118,6 +118,5 @@ SILENT = {
 
 
 def pod(name: str, **status: Any) -> dict[str, Any]:
-    """A pod of worker-1."""
     labels = {**OBJECTS_LABELS, HOSTNAME_LABEL: "worker-1"}
     return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": "node-2"}, "status": status}

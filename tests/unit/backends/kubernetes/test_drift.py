@@ -32,7 +32,6 @@ def missing() -> list[str]:
 
 
 def exists(shared: dict[str, Any], task: TaskProps) -> dict[str, bool]:
-    """What `pulumi refresh` finds."""
     return {
         "objects": PROVIDER.read("id", shared).id is not None,
         "task": RUNNER.task_exists(task),
@@ -56,7 +55,6 @@ AGENT, SECRETS = "ConfigMap agent", "Secret secrets"
 
 
 def named(kind_and_name: str, shared: dict[str, Any]) -> tuple[str, str]:
-    """The kind and the name of an object."""
     names = {AGENT: shared["agent"], SECRETS: shared["secrets_name"]}
     kind, name = kind_and_name.split()
     return kind, names.get(kind_and_name, name)

@@ -20,13 +20,11 @@ DEPENDENCIES = {"agent": "the-agent", "token": "the-token", "secrets": "the-secr
 
 
 def props(**changes: Any) -> TaskProps:
-    """The props of a task."""
     own = {"container": SETTINGS.to_dict(), "dependencies": DEPENDENCIES, **changes}
     return cast(TaskProps, {**task_props(), "limits": {"memory": 1 << 30, "cpus": 0.5}, **own})
 
 
 def controller_props() -> RunProps:
-    """The props of a run."""
     settings = PodSettings("an-image", record="record").to_dict()
     return cast(RunProps, {**run_props(), "container": settings, "dependencies": DEPENDENCIES})
 

@@ -17,7 +17,6 @@ def pod(phase: str, created: str = "2026-01-01T00:00:00Z", **more: Any) -> dict[
 
 
 def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
-    """The status of a pod whose container waits."""
     return {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}, **more}]}
 
 

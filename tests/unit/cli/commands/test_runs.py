@@ -135,7 +135,6 @@ def test_the_copy_on_this_computer_is_read_where_a_cluster_cannot_be_observed(
 
 
 def page(folder: Path, *names: str) -> str:
-    """The page that compares two runs."""
     file = folder / "page.html"
     assert call(*names, "--html", str(file), verb="diff")[0] == f"{file}\n"
     return file.read_text()

@@ -52,7 +52,6 @@ def call(*arguments: str) -> Result:
 
 
 def stored(record: Path, at: float, accuracy: str, **files: str) -> str:
-    """A run with these artifacts; its id."""
     run_id = add(record, at, accuracy, env={"ACCURACY": accuracy})
     for name, text in files.items():
         path = Record(record).artifacts_folder(run_id) / "model" / name

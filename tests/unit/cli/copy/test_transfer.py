@@ -57,7 +57,6 @@ def archived(members: Mapping[str, bytes], kind: bytes = tarfile.REGTYPE) -> byt
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The folder of a task."""
     folder = tmp_path / "task" / "model"
     (folder / "variables").mkdir(parents=True)
     (folder / "variables" / "hollow").mkdir()

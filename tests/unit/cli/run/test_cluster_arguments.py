@@ -14,7 +14,6 @@ from tfdeploy.errors import SpecError
 
 
 def made(options: str, command: str = "python train.py", user: str = "") -> dict[str, Any]:
-    """The arguments that these options make."""
     parsed = command_parser(BY_NAME["run"], "run")[0].parse([*options.split(), *command.split()], has_remainder=True)
     parsed.code = "" if parsed.code == "." else parsed.code
     return arguments(parsed, user)

@@ -21,7 +21,6 @@ def replica(
 
 
 def job(spec: Mapping[str, Any] | None = None, meta: Mapping[str, Any] | None = None, **replicas: Any) -> Conversion:
-    """A TFJob; by default of two workers."""
     types = replicas or {"Worker": replica(2)}
     metadata = {"name": "mnist", **(meta or {})}
     manifest = {

@@ -10,7 +10,6 @@ from tfdeploy.agent.record.record import Record
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    """A record with a run and some output."""
     return stored_record(tmp_path / "record")
 
 

@@ -43,7 +43,6 @@ class Sent:
 
 
 def stored_record(folder: Path) -> Record:
-    """A record with a run and some output."""
     record = Record(folder)
     record.save(RunState(RUN, 1.0))
     record.set_record_id("first-life")
@@ -83,7 +82,6 @@ def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
 
 
 def uploaded(objects: dict[str, bytes], told: dict[str, Any], name: str, size: int) -> bytes:
-    """A file from its parts."""
     place, count = told["places"].get(name, ""), -(-size // told["part"])
     keys = [f"record/{told['record_id']}/{part_name(name, number, place)}" for number in range(count)]
     return b"".join(objects[key] for key in keys)[:size]
