@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6446,
     "tfdeploy/report": 4163,
     "tfdeploy/cli": 6264,
-    "tests": 61962,
+    "tests": 61961,
     "bench": 3498,
     "docs": 4550,
     "design": 1901,
