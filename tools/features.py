@@ -18,9 +18,8 @@ HEAD = """\
 
 Made from `design/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems can do, and the tests that show it for tfdeploy. `make test` runs all tests of a row, or, where it is
-marked with \\*, `make test-all`. Both fail and name the row if one of its tests did not pass. ● marks the backends on
-which these tests run.
+What five systems can do, what none of them can, and the tests that show it for tfdeploy. ● marks the backends on
+which these tests run. `python -m tools.try_features` runs all of them, and prints how each ended on which backend.
 [Other systems](../docs/README.md#other-systems) maps the options and commands of each.
 """
 
@@ -36,11 +35,8 @@ _FIXTURES = {"engine": "docker", "swarm": "docker", "box": "ec2"}
 _LOCAL = ("cli", "components", "integration", "programs")
 """Folders with tests that run on the backend local, unless they use such a fixture."""
 
-_EACH = "tests/contract/"
+EACH = "tests/contract/"
 """The folder with the tests of all backends that its fixture names."""
-
-MARKER = "full"
-"""`make test` leaves out the tests with this marker."""
 
 
 class Feature(NamedTuple):
@@ -64,7 +60,10 @@ class Features(NamedTuple):
 def features(root: Path) -> Features:
     """The table of a checkout."""
     table = tomllib.loads((root / TABLE).read_text())
-    return Features(table["systems"], [Feature(**row) for row in table["feature"]])
+    rows = [
+        Feature(f"{system}.{name}", system, **row) for system in table["systems"] for name, row in table[system].items()
+    ]
+    return Features(table["systems"], rows)
 
 
 def page(table: Features) -> str:
@@ -75,7 +74,7 @@ def page(table: Features) -> str:
 def _section(system: str, table: Features) -> str:
     rows = [row for row in table.rows if row.system == system]
     head = [f"| feature | {' | '.join(COLUMNS)} |", f"|---|{':-:|' * len(COLUMNS)}"]
-    lines = [f"| `{row.id}`{_mark(row)}: {row.text} {_shown(row.tests)} | {' | '.join(_dots(row))} |" for row in rows]
+    lines = [f"| `{row.id}`: {row.text} {_shown(row.tests)} | {' | '.join(_dots(row))} |" for row in rows]
     return "\n".join([f"## {table.systems[system]}", "", *head, *lines, ""])
 
 
@@ -89,10 +88,10 @@ def backends_of(test: str) -> set[str]:
     """The backends on which a test runs: by its folder, and by the fixtures that it uses."""
     file, _, name = test.partition("::")
     folder = file.split("/")[1]
-    if file.startswith(_EACH):
+    if file.startswith(EACH):
         return {
             *re.findall(
-                r"[a-z0-9]+", (ROOT / _EACH / "conftest.py").read_text().partition("params=[")[2].partition("]")[0]
+                r"[a-z0-9]+", (ROOT / EACH / "conftest.py").read_text().partition("params=[")[2].partition("]")[0]
             )
         }
     if folder in _FOLDERS:
@@ -117,36 +116,6 @@ def _parameters(file: Path) -> dict[str, frozenset[str]]:
     body = ast.parse(file.read_text()).body if file.is_file() else []
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     return {node.name: frozenset(item.arg for item in node.args.args) for node in functions}
-
-
-def _mark(row: Feature) -> str:
-    return r" \*" if command(row) == "make test-all" else ""
-
-
-def command(row: Feature) -> str:
-    """The command that runs all tests of a row, of those that have `make test` in them."""
-    tests = (test.partition("::") for test in row.tests)
-    return "make test-all" if any(name in _left_out(ROOT / file) for file, _, name in tests) else "make test"
-
-
-@cache
-def _left_out(file: Path) -> frozenset[str]:
-    """The test functions of a file that carry the marker, each of them or all by `pytestmark`."""
-    if not file.is_file():
-        return frozenset()
-    body = ast.parse(file.read_text()).body
-    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    everything = any(
-        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark" and _marks(node.value)
-        for node in body
-    )
-    return frozenset(node.name for node in functions if everything or any(map(_marks, node.decorator_list)))
-
-
-def _marks(expression: ast.expr) -> bool:
-    """Whether an expression has the marker in it, alone or in a list; one on a single parameter does not count."""
-    marks = expression.elts if isinstance(expression, ast.List | ast.Tuple) else [expression]
-    return any(ast.unparse(mark) == f"pytest.mark.{MARKER}" for mark in marks)
 
 
 def _shown(tests: Iterable[str]) -> str:

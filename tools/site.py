@@ -50,17 +50,7 @@ def build(target: Path, root: Path = ROOT) -> int:
     assemble(sources / "pages", root)
     config = sources / "mkdocs.yml"
     config.write_text(CONFIG.read_text())
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "--config-file",
-        str(config),
-        "--site-dir",
-        str(target),
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", f"--config-file={config}", f"--site-dir={target}"]
     done = subprocess.run(command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     shutil.rmtree(sources)
     return done.returncode

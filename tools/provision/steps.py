@@ -34,11 +34,7 @@ _lock = threading.RLock()
 
 
 def run(
-    what: str,
-    command: Sequence[str | Path],
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
+    what: str, command: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> None:
     """Run `command` with its output in `log`; print the progress, and the last lines if it fails."""
     with log.open("wb") as output:

@@ -27,14 +27,7 @@ from tfdeploy.backends.ec2.aws.account import default_region
 from tfdeploy.paths import state_folder
 from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands, interruptible, print_if_possible, uninterruptible
-from tools.smoke.findings import (
-    MACHINE_FACTS,
-    Step,
-    connection_times,
-    differing_facts,
-    differing_properties,
-    document,
-)
+from tools.smoke.findings import MACHINE_FACTS, Step, connection_times, differing_facts, differing_properties, document
 
 ROOT = Path(__file__).parents[2]
 FACTS = ROOT / "tests/box/provider/facts.toml"
