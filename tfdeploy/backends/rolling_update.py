@@ -12,6 +12,7 @@ The start itself may take as long as a pull of the image (`wait_for_start`).
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -37,7 +38,7 @@ GATHER_SECONDS = 2.0
 """A turn begins when no other update has arrived for this time: on a busy computer those of one `pulumi up` arrive a second apart."""
 
 PULLING, STARTING = "pulling", "starting"
-_START_POLL_SECONDS, _LONGEST_PAUSE = 0.05, 1.0
+_START_POLL_SECONDS, _LONGEST_PAUSE, _OBSERVE_SECONDS = 0.05, 1.0, 0.5
 
 Position = tuple[int, int]
 """The position of a task in the order of updates: that of its job among all jobs, and its index."""
@@ -254,13 +255,16 @@ def wait_for_start(
         NotStarted: it does not in time, or before `pulumi` receives a signal.
     """
 
+    due = 0.0
+
     def is_decided() -> bool:
-        try:
+        nonlocal due
+        with suppress(OSError):
             if has_started():
                 return True
-            clock.observe()
-        except OSError:
-            pass
+            if time.monotonic() >= due:  # it costs several calls of an engine that is busy with the start
+                clock.observe()
+                due = time.monotonic() + _OBSERVE_SECONDS
         return clock.is_over() or is_cancelled()
 
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)

@@ -47,8 +47,8 @@ def exit_text(exit_: Ended | None) -> str:
 
 
 def restart_text(delay: float, failures: int, max_failures: int) -> str:
-    """When a task restarts: `in 5 s (1 of 3)`."""
-    return f"in {text_of_number(delay)} s ({failures} of {max_failures})"
+    """When a task restarts: `in 5 s (2 of 3)`."""
+    return f"{f'in {text_of_number(delay)} s' if delay else 'now'} ({failures} of {max_failures})"
 
 
 def result_text(result: RunResult) -> str:

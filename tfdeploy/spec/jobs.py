@@ -69,8 +69,8 @@ class Restart(JsonData):
 
     maximum: int = integer(3, 0, 1_000_000)
     """The highest number of restarts of a task in one run; 0 disables restarts."""
-    backoff: float = duration(1.0)
-    """The delay before the first restart. It doubles with each further restart, up to 300 s."""
+    backoff: float = duration(2.0)
+    """The delay before the second restart; the first is immediate. It doubles with each further restart, up to 300 s."""
     on: tuple[str, ...] = texts(_reason, ("signal",))
     """The failures after which a task is restarted: "any", "signal", "oom", an exit code ("3") or a range of exit codes ("64-78")."""
 

@@ -8,7 +8,6 @@ from .run_state import SUCCEEDED, Ended
 MAX_BACKOFF = 300.0
 """The back-off doubles with each restart, up to this many seconds."""
 
-
 _MAX_DOUBLINGS = 60
 
 
@@ -17,7 +16,9 @@ def restart_delay(policy: RestartPolicy, failures: int, exit_: Ended) -> Optiona
     again. Controller and launchers decide by it."""
     if exit_.state == SUCCEEDED or failures >= policy.maximum or not _is_retried(policy.on, exit_):
         return None
-    doubled = policy.backoff * 2.0 ** min(failures, _MAX_DOUBLINGS)
+    if failures == 0:
+        return 0.0
+    doubled = policy.backoff * 2.0 ** min(failures - 1, _MAX_DOUBLINGS)
     return min(doubled, max(MAX_BACKOFF, policy.backoff))
 
 

@@ -44,7 +44,7 @@ class RestartPolicy(JsonData):
     maximum: int = 0
     """Restarts per task."""
     backoff: float = 0.0
-    """Seconds before the first restart; doubled for each further one."""
+    """Seconds before the second restart; doubled for each further one. The first is immediate."""
     on: List[str] = field(default_factory=list)
     """`any`, `oom`, `signal`, an exit code, or a range of exit codes such as `1-127`."""
 
