@@ -75,7 +75,7 @@ class RestartArgs(TypedDict, total=False):
     maximum: pulumi.Input[int]
     """The highest number of restarts of a task in one run; 0 disables restarts."""
     backoff: pulumi.Input[str]
-    """The delay before the first restart."""
+    """The delay before the second restart; the first is immediate."""
     on: pulumi.Input[Sequence[pulumi.Input[str]]]
     """The failures after which a task is restarted: "any", "signal", "oom", an exit code ("3") or a range of exit codes ("64-78")."""
 
