@@ -138,14 +138,14 @@ def test_a_killed_worker_stands_in_events_and_its_attempt_in_logs(project: Proje
     told = tfdeploy(project, "events", "--json").data
     assert (told[0]["kind"], told[0]["task"], told[0]["sentence"]) == ("run_submitted", "", "run submitted")
     (again,) = [one for one in told if one["kind"] == "task_restarting"]
-    assert (again["task"], again["exit"]["signal"], again["delay"]) == ("worker-0", "SIGKILL", 1)
+    assert (again["task"], again["exit"]["signal"], again["delay"]) == ("worker-0", "SIGKILL", 0)
     assert (again["failures"], again["max_failures"]) == (1, 3)
-    assert again["sentence"] == "worker-0 SIGKILL: restarting in 1 s (1 of 3)"
+    assert again["sentence"] == "worker-0 SIGKILL: restarting now (1 of 3)"
     assert ("task_started", "worker-0", 2) in [(one["kind"], one["task"], one["attempt"]) for one in told]
     assert (told[-1]["kind"], told[-1]["task"]) == ("run_ended", "")
     assert (told[-1]["result"]["state"], told[-1]["result"]["reason"]) == ("succeeded", "worker-0 succeeded")
     assert len(followed.out.splitlines()) == len(told)
-    assert re.search(r"worker-0 +SIGKILL: restarting in 1 s \(1 of 3\)$", followed.out, re.MULTILINE)
+    assert re.search(r"worker-0 +SIGKILL: restarting now \(1 of 3\)$", followed.out, re.MULTILINE)
     assert tfdeploy(project, "logs", "--previous").out == "worker-0 | life 0\n"
     assert tfdeploy(project, "logs").out == "worker-0 | life 0\nworker-0 | life 1\n"
     fine = tfdeploy(project, "explain")

@@ -48,7 +48,8 @@ def exit_text(exit_: Ended | None) -> str:
 
 def restart_text(delay: float, failures: int, max_failures: int) -> str:
     """When a task restarts: `in 5 s (2 of 3)`."""
-    return f"{f'in {text_of_number(delay)} s' if delay else 'now'} ({failures} of {max_failures})"
+    when = f"in {text_of_number(delay)} s" if delay else "now"
+    return f"{when} ({failures} of {max_failures})"
 
 
 def result_text(result: RunResult) -> str:
@@ -172,14 +173,10 @@ def document(event: Event) -> dict[str, Any]:
     if event.result is not None:
         own = {"exit": event.result.exit and _exit_document(event.result.exit), "reason": result_text(event.result)}
         data["result"] = {**asdict(event.result), **own}
-    required = {
-        "at": event.at,
-        "kind": event.kind,
-        "task": event.task,
-        "attempt": event.attempt,
-        "reason": event.reason,
-    }
-    return {**required, **data, "sentence": sentence(event)}
+    required = ["at", "kind", "task", "attempt", "reason"]
+    if event.kind == events.TASK_RESTARTING:
+        required.append("delay")  # a first restart has 0
+    return {**{name: getattr(event, name) for name in required}, **data, "sentence": sentence(event)}
 
 
 def _exit_document(end: Ended) -> dict[str, Any]:

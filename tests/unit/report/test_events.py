@@ -32,7 +32,7 @@ def test_a_value_differs_from_the_threshold_that_it_passed() -> None:
 
 
 def test_the_data_of_an_event_is_in_its_document() -> None:
-    event = Event(events.TASK_RESTARTING, 1.0, "worker-0", 2, exit=Ended(3), delay=8.0, failures=1, max_failures=3)
+    event = Event(events.TASK_RESTARTING, 1.0, "worker-0", 2, exit=Ended(3), delay=8.0, failures=2, max_failures=3)
     assert document(event) == {
         "at": 1.0,
         "kind": "task_restarting",
@@ -41,9 +41,9 @@ def test_the_data_of_an_event_is_in_its_document() -> None:
         "reason": "",
         "exit": EXIT,
         "delay": 8.0,
-        "failures": 1,
+        "failures": 2,
         "max_failures": 3,
-        "sentence": "worker-0 exit 3: restarting in 8 s (1 of 3)",
+        "sentence": "worker-0 exit 3: restarting in 8 s (2 of 3)",
     }
 
 
