@@ -252,7 +252,8 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
     now = itertools.count(step=0.15)
     clock = SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None)
     monkeypatch.setattr(rolling_update, "time", clock)
-    monkeypatch.setattr(rolling_update, "_MAX_START_TIMEOUT", 1.0)
+    monkeypatch.setattr(rolling_update, "_START_TIMEOUT", 2.0)
+    monkeypatch.setattr(rolling_update, "_MAX_START_TIMEOUT", 3.0)
     replace_worker([*[with_task(**OLD)] * 50, STABLE], EngineTask(True, "", "pulling"))
     assert capsys.readouterr().out == "worker-1: the machine pulls the image\n"
     with pytest.raises(BackendError, match=r": starting$"):
@@ -260,6 +261,14 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
     with pytest.raises(BackendError, match=r": not found$"):
         replace_worker([*[with_task(**OLD)] * 50, STABLE], EngineTask(True, "", "pulling", "not found"))
     assert capsys.readouterr().out == "worker-1: pulling: not found\n", "printed once"
+
+
+def test_an_engine_that_is_busy_with_a_start_is_asked_at_most_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = itertools.count(step=0.1)
+    monkeypatch.setattr(rolling_update, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    answers = iter([0] * 200)
+    wait_for_controller([*[STARTS] * 200, RUNS], answers)
+    assert next(now) < 200 - len([*answers]) <= 2 * next(now)
 
 
 def test_a_container_that_fails_several_times_is_not_waited_for() -> None:
