@@ -22,7 +22,6 @@ COMMAND = str(Path(sys.executable).with_name("tfdeploy"))
 IMPORTED = ("tfdeploy.cli.parser", "tfdeploy.cli.commands.status", "tfdeploy.backends.ec2.backend")
 """What most commands import, for a third of a second."""
 
-
 ECHO = """
 import os, socketserver
 

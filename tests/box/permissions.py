@@ -48,7 +48,6 @@ _OF_OBJECTS = {
     "DELETE": "DeleteObject",
 }
 
-
 _CALLER = re.compile(r"Credential=([^/]+)/")
 """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html"""
 

@@ -11,7 +11,6 @@ from tools.reference import COMMAND, JSON, TARGET
 
 VERSIONS = sorted((Path(__file__).parent / "promised").glob("*.txt"))
 
-
 _ITEM = re.compile(r"- ((?:`[^`]+`(?:, )?)+)(?: \((.*?)\))?[^:`]*: ")
 """The names of an item, and its type and default; names with the same text share one item."""
 

@@ -17,7 +17,6 @@ from tfdeploy.report.update_wait import Watch, observed
 
 CANARY = "canary-7f3a"
 
-
 TREE = """\
 pulumi:pulumi:Stack$tfdeploy:index:TensorFlowCluster::mnist
 tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Cleanup::mnist-cleanup
@@ -27,7 +26,6 @@ tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-work
 tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-worker-1
 tfdeploy:index:TensorFlowCluster$pulumi:index:Stash::mnist-id"""
 """Types and names are frozen: another one would replace what stands in every user's stack."""
-
 
 AFTER_THE_CLEANUP = {
     "project-stack": [],

@@ -35,7 +35,6 @@ while not (here / "gate").exists():
 (here / "printed").write_text(str(number))
 """
 
-
 PRINTS_AND_WAITS = """
 from steps import begin, wait_for
 

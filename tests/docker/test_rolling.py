@@ -24,7 +24,6 @@ if "pulumi.dynamic" in " ".join(sys.orig_argv):
 """
 """In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
 
-
 CGROUPS = """\
 from pathlib import Path
 root = Path("/sys/fs/cgroup")

@@ -73,7 +73,6 @@ SECRET = "4dabf18193072939515e22adb298388d"
 CHANGES = {"create", "update", "delete", "replace", "create-replacement", "delete-replaced"}
 """Operations of Pulumi's engine that change a resource."""
 
-
 NO_RESOURCES = {"manifest": {"time": "2026-01-01T00:00:00Z", "version": "3.0.0", "magic": sha256(b"3.0.0").hexdigest()}}
 """The state of a new stack. Pulumi's magic is the hash of the version that wrote it."""
 

@@ -40,7 +40,6 @@ _DUMP_SECONDS = 20.0
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
 """A launcher that the run before has stopped ends within this time, also where many end at once."""
 
-
 _Response = TypeVar("_Response")
 
 

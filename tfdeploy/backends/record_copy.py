@@ -37,7 +37,6 @@ OBSERVATION_SECONDS = 3.0
 DOWNLOAD_SECONDS = 1800.0
 """How long one command copies artifacts before something is deleted."""
 
-
 _SHORT_WAIT, _LONG_WAIT = 5.0, 60.0
 """How long an observation, and a command that deletes something, wait for another command that copies the same record. Such a command
 needs a few seconds; one that is suspended (Ctrl-Z) holds the lock for as long as it is."""

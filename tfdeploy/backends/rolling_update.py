@@ -43,7 +43,6 @@ _START_POLL_SECONDS, _LONGEST_PAUSE, _OBSERVE_SECONDS = 0.05, 1.0, 0.5
 Position = tuple[int, int]
 """The position of a task in the order of updates: that of its job among all jobs, and its index."""
 
-
 Definition = TypeVar("Definition", contravariant=True)
 """What an engine creates a task's container from."""
 
@@ -254,7 +253,6 @@ def wait_for_start(
     Raises:
         NotStarted: it does not in time, or before `pulumi` receives a signal.
     """
-
     due = 0.0
 
     def is_decided() -> bool:

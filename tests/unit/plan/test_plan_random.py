@@ -111,7 +111,6 @@ SPOILT: st.SearchStrategy[dict[str, Any]] = st.builds(
 )
 """Some of these are a cluster, most are not."""
 
-
 LABELS = {"rack": "left", "zone": "a1"}
 LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tuple(map(str, range(64))), labels=LABELS)
 

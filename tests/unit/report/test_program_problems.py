@@ -58,7 +58,6 @@ ABORTED = (
 )
 """What a thread of TensorFlow's logs while Python prints a traceback."""
 
-
 _CREATED = """\
 Object was never used (type <class 'tensorflow.python.framework.ops.Operation'>):
 <tf.Operation 'init' type=NoOp>

@@ -12,8 +12,7 @@ _MAX_DOUBLINGS = 60
 
 
 def restart_delay(policy: RestartPolicy, failures: int, exit_: Ended) -> Optional[float]:
-    """Seconds from this end of a program to its next start, after so many failures before; None where the policy does not start it
-    again. Controller and launchers decide by it."""
+    """Seconds from this end of a program to its next start, after so many failures before; None where the policy starts none."""
     if exit_.state == SUCCEEDED or failures >= policy.maximum or not _is_retried(policy.on, exit_):
         return None
     if failures == 0:

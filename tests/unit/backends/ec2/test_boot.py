@@ -130,7 +130,6 @@ MEMBER: boot.Member = {
 
 def boots(console: str, stood: set[str]) -> str:
     """What is said of a machine that is not ready in time."""
-
     with pytest.raises(BackendError) as error, boot.stored_failure(CLUSTER, MEMBER, stood):
         raise boot.failure_of(MEMBER, "was not ready: ssh timed out", console)
     return str(error.value)
