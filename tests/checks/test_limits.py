@@ -19,7 +19,7 @@ LIMITS = {
     "tfdeploy/backends/docker": 3817,
     "tfdeploy/backends/kubernetes": 2894,
     "tfdeploy/backends/ec2": 6446,
-    "tfdeploy/report": 4163,
+    "tfdeploy/report": 4160,
     "tfdeploy/cli": 6264,
     "tests": 61954,
     "bench": 3498,
@@ -34,7 +34,7 @@ LIMITS = {
 }
 """Folder to its lines. `tfdeploy` and `tfdeploy/backends` stand for the files beside their folders."""
 
-PACKAGE_LINES, PACKAGE_MODULES = 47604, 316
+PACKAGE_LINES, PACKAGE_MODULES = 47601, 316
 
 DENSITY = {
     "mean length of a function": 8.6,
