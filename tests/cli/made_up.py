@@ -21,6 +21,7 @@ COMMAND = (
     "--worker_hosts {worker_hosts} --job_name {job_name} --task_index {task_index} --steps 2000"
 )
 _FINISHED = RunResult("succeeded", TASKS_SUCCEEDED, 98.2, ["worker-0", "worker-1"])
+_SIGKILL = Ended(137, "SIGKILL")
 EVENTS = (
     Event(events.RUN_SUBMITTED, 0.0),
     Event(events.LAUNCHER_REGISTERED, 0.8, "ps-0"),
@@ -30,10 +31,10 @@ EVENTS = (
     Event(events.TASK_STARTED, 9.1, "ps-0", 1),
     Event(events.TASK_STARTED, 9.3, "worker-0", 1),
     Event(events.TASK_STARTED, 9.6, "worker-1", 1),
-    Event(
-        events.TASK_RESTARTING, KILLED, "worker-1", 2, exit=Ended(137, "SIGKILL"), delay=8.0, failures=1, max_failures=3
-    ),
-    Event(events.TASK_STARTED, BACK, "worker-1", 2),
+    Event(events.TASK_RESTARTING, 39.8, "worker-1", 2, exit=_SIGKILL, failures=1, max_failures=3),
+    Event(events.TASK_STARTED, 40.0, "worker-1", 2),
+    Event(events.TASK_RESTARTING, KILLED, "worker-1", 3, exit=_SIGKILL, delay=8.0, failures=2, max_failures=3),
+    Event(events.TASK_STARTED, BACK, "worker-1", 3),
     Event(events.TASK_SUCCEEDED, 96.0, "worker-1"),
     Event(events.TASK_SUCCEEDED, 98.2, "worker-0"),
     Event(events.RUN_ENDED, 98.2, result=_FINISHED),
@@ -112,7 +113,7 @@ def status(name: str, until: float) -> str:
     if until >= 98.9:
         return "stopped (run finished)" if name == "ps-0" else "succeeded"
     if name == "worker-1" and KILLED <= until < BACK:
-        return "restarting in 8 s (1 of 3)"
+        return "restarting in 8 s (2 of 3)"
     return "running" if until >= 9.6 else "waiting for worker-1"
 
 

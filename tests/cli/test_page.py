@@ -46,9 +46,9 @@ def test_the_page_tells_title_rows_curves_and_timeline(read: Callable[..., Tab])
     assert tab.texts(".curve h3") == ["Loss by step", "Validation accuracy by step"]
     assert tab.texts(".curve path title") == ["worker-0", "worker-1"] * 2
     assert tab.texts(".lane") == ["ps-0  stopped", "worker-0  succeeded", "worker-1  succeeded"]
-    assert len(tab.texts("svg.phase.warn")) == 1
+    assert len(tab.texts("svg.phase.warn")) == 2
     assert tab.texts(".events .text") == [sentence(event) for event in with_waits(EVENTS)]
-    assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in tab.texts(".events .text")
+    assert "worker-1 SIGKILL: restarting in 8 s (2 of 3)" in tab.texts(".events .text")
 
 
 @pytest.mark.parametrize("width", [360, 400, 1280])

@@ -41,20 +41,21 @@ time.sleep(600)
 
 
 def test_a_task_is_started_once_more_than_it_may_be_restarted(cluster: Standing) -> None:
-    restart = {"maximum": 2, "backoff": 0.1, "on": ["any"]}
+    restart = {"maximum": 3, "backoff": 0.1, "on": ["any"]}
     cluster.up(COUNTS_AND_FAILS, workers=1, restart=restart, env={"HOW": "7"})
     assert cluster.until_state("failed").reason == "worker-0 failed (exit 7)"
-    assert len(cluster.started("worker-0")) == 3
-    assert cluster.output("worker-0") == b"start 1\nstart 2\nstart 3\n"
+    assert len(cluster.started("worker-0")) == 4
+    assert cluster.output("worker-0") == b"start 1\nstart 2\nstart 3\nstart 4\n"
     kinds = (events.TASK_RESTARTING, events.TASK_FAILED)
     ends = [event for event in cluster.events() if event.kind in kinds]
     exits = [event.exit for event in ends if event.exit]
     assert [(end.code, end.signal, end.out_of_memory, end.attempt) for end in exits] == [
-        (7, "", False, attempt) for attempt in (1, 2, 3)
+        (7, "", False, attempt) for attempt in (1, 2, 3, 4)
     ]
     assert [(event.kind, event.task, event.delay, event.failures) for event in ends] == [
-        (events.TASK_RESTARTING, "worker-0", 0.1, 1),
-        (events.TASK_RESTARTING, "worker-0", 0.2, 2),
+        (events.TASK_RESTARTING, "worker-0", 0.0, 1),
+        (events.TASK_RESTARTING, "worker-0", 0.1, 2),
+        (events.TASK_RESTARTING, "worker-0", 0.2, 3),
         (events.TASK_FAILED, "worker-0", 0.0, 0),
     ]
 

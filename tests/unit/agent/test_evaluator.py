@@ -68,11 +68,13 @@ def test_a_budget_that_is_used_up_after_the_success_stops_the_evaluator() -> Non
     assert [replace(event, at=0.0) for event in world.events if event.kind == events.STOP_REQUESTED] == [stopped]
 
 
-@pytest.mark.parametrize("how", ["killed", "its launcher lost", "its machine shut down"])
-def test_an_evaluator_that_is_killed_after_the_success_starts_again(how: str) -> None:
-    world = begun(restart={"maximum": 1, "on": ["signal"], "backoff": "5s"})
+@pytest.mark.parametrize(("how", "attempt"), [("killed", 3), ("its launcher lost", 2), ("its machine shut down", 2)])
+def test_an_evaluator_that_is_killed_after_the_success_starts_again(how: str, attempt: int) -> None:
+    world = begun(restart={"maximum": 2, "on": ["signal"], "backoff": "5s"})
     world.exit("worker-0")
     if how == "killed":
+        world.exit("evaluator-0", 137, signal="SIGKILL")
+        assert world.running() == "evaluator-0/2"
         world.exit("evaluator-0", 137, signal="SIGKILL")
         assert world.states().startswith(f"{SUCCEEDED}restarting")
         world.wait(5.0)
@@ -83,7 +85,7 @@ def test_an_evaluator_that_is_killed_after_the_success_starts_again(how: str) ->
         world.lose("evaluator-0")
         world.wait(1.0)
         world.come("evaluator-0", port=30_000)
-    assert world.running() == "evaluator-0/2"
+    assert world.running() == f"evaluator-0/{attempt}"
     assert world.launchers["evaluator-0"].address_book
     world.exit("evaluator-0")
     assert world.states() == f"{SUCCEEDED}succeeded"

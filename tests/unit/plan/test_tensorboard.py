@@ -105,12 +105,14 @@ def test_it_goes_on_when_the_job_has_failed() -> None:
 
 @pytest.mark.parametrize("begin", [begun, over])
 def test_it_is_restarted_by_the_usual_policy_and_its_failure_is_not_the_jobs(begin: Any) -> None:
-    made = begin(restart={"maximum": 1, "on": ["any"]})
+    made = begin(restart={"maximum": 2, "on": ["any"]})
     before = made.verdict()
     made.exit(BOARD, 1)
-    assert made.states().endswith("tensorboard-0 restarting (in 1 s (1 of 1) after exit 1)")
-    made.wait(1)
     assert "tensorboard-0/2" in made.running()
+    made.exit(BOARD, 1)
+    assert made.states().endswith("tensorboard-0 restarting (in 2 s (2 of 2) after exit 1)")
+    made.wait(2)
+    assert "tensorboard-0/3" in made.running()
     made.exit(BOARD, 1)
     assert made.job.tasks[BOARD].state == "failed"
     assert made.verdict() == before

@@ -44,6 +44,7 @@ def rejected(reason: str = NO_IMAGE, word: str = "rejected") -> EngineTask:
 def restarting() -> World:
     made = world()
     made.exit("worker-1", 3)
+    made.exit("worker-1", 3)
     return made
 
 

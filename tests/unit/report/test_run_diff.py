@@ -54,7 +54,7 @@ def test_values_are_side_by_side_and_those_of_the_environment_are_not_shown() ->
         "",
         "ARGUMENTS        OLDER                                              NEWER",
         "command          python train.py --learning_rate=0.1                python train.py --learning_rate=0.2",
-        'worker restart   {"maximum": 3, "backoff": 1.0, "on": ["signal"]}   {"maximum": 7, "backoff": 1.0, "on": ["signal"]}',
+        'worker restart   {"maximum": 3, "backoff": 2.0, "on": ["signal"]}   {"maximum": 7, "backoff": 2.0, "on": ["signal"]}',
         "worker_timeout   60                                                 300",
     ]
     data = found.to_dict()

@@ -41,15 +41,14 @@ def _lines(run: World) -> list[str]:
 
 
 def failing() -> World:
-    """A task waits for another, fails, is restarted, and fails again."""
-    run = World(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
+    """A task waits for another, fails, is restarted at once, later once more, and fails again."""
+    run = World(ps=1, workers=1, restart={"maximum": 2, "backoff": "1s", "on": ["any"]})
     run.come("worker-0")
     run.wait(1)
     run.come("ps-0")
-    run.wait(1)
-    run.exit("worker-0", 3)
-    run.wait(10)
-    run.exit("worker-0", 3)
+    for seconds in (1, 10, 10):
+        run.wait(seconds)
+        run.exit("worker-0", 3)
     return run
 
 

@@ -212,10 +212,10 @@ def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:
 
 
 def test_a_jobs_restart_stands_over_the_clusters_setting_by_setting() -> None:
-    asked = spec(ps=1, workers=1, restart={"maximum": 9, "on": ["any"]}, jobs={"ps": {"restart": {"backoff": "2s"}}})
+    asked = spec(ps=1, workers=1, restart={"maximum": 9, "on": ["any"]}, jobs={"ps": {"restart": {"backoff": "3s"}}})
     assert {job.name: job.restart for job in asked.jobs} == {
-        "ps": Restart(9, 2.0, ("any",)),
-        "worker": Restart(9, 1.0, ("any",)),
+        "ps": Restart(9, 3.0, ("any",)),
+        "worker": Restart(9, 2.0, ("any",)),
     }
 
 

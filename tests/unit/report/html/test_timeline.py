@@ -88,18 +88,19 @@ def test_a_task_that_is_no_longer_planned_has_a_lane() -> None:
 
 
 def test_a_job_is_told_as_it_was_lived() -> None:
-    world = World(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
+    world = World(ps=1, workers=1, restart={"maximum": 2, "backoff": "1s", "on": ["any"]})
     world.wait(1)
     world.come("worker-0")
     world.wait(1)
     world.come("ps-0")
-    world.wait(1)
-    world.exit("worker-0", 3)
+    for seconds in (1, 10):
+        world.wait(seconds)
+        world.exit("worker-0", 3)
     world.wait(10)
     world.wait(1)
     world.exit("worker-0")
     found = timeline(list(world.job.tasks), world.events, world.now)
-    assert states(found, "worker-0") == ["waiting", "running", "restarting", "running", "succeeded"]
+    assert states(found, "worker-0") == ["waiting", *["running"] * 2, "restarting", "running", "succeeded"]
     assert states(found, "ps-0") == ["scheduled", "running", "stopped"]
 
 
