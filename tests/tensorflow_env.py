@@ -5,7 +5,4 @@ backend passes these variables from `pulumi up` to the tasks; tasks in container
 threads between operations is left alone: with `TF_NUM_INTEROP_THREADS=1` training with `ParameterServerStrategy` never begins.
 """
 
-ONE_THREAD: dict[str, str] = {
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
+ONE_THREAD: dict[str, str] = {"TF_NUM_INTRAOP_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -13,12 +13,7 @@ from tests.chaos.common_faults import COMMON
 from tests.chaos.process_faults import later
 from tests.chaos.schedule import Kind, Step
 from tests.chaos.swarm import Shared as SharedEngine
-from tests.chaos.swarm import (
-    SwarmCluster,
-    cut_chains,
-    remove_container,
-    remove_service,
-)
+from tests.chaos.swarm import SwarmCluster, cut_chains, remove_container, remove_service
 from tests.engine import daemon, images
 from tests.engine.cli import DockerFailed, docker
 from tests.engine.nested import SHARED, Nested, nested

@@ -21,7 +21,7 @@ LIMITS = {
     "tfdeploy/backends/ec2": 6446,
     "tfdeploy/report": 4160,
     "tfdeploy/cli": 6264,
-    "tests": 61954,
+    "tests": 61953,
     "bench": 3498,
     "docs": 4550,
     "design": 1789,
