@@ -77,15 +77,15 @@ def enters(project: DockerProject, verbs: Verbs) -> None:
     code, _, beside = verbs.call("exec", "worker-0", "--", "no-such-program")
     assert (code, beside) == (127, "tfdeploy: cannot start 'no-such-program': No such file or directory\n")
     assert verbs.call("exec", "worker-1", "--", "true")[0] == 3
-
     terminal = verbs.terminal("exec", "worker-0", "--", "sh")
     terminal.type("until stty size | grep 41; do :; done; read line; echo got $line\n")
     terminal.until_said("41 97")
     terminal.resize(33, 66)
     terminal.type("keys\n")
     terminal.until_said("got keys\r\n")
-    terminal.type("until stty size | grep 33; do :; done; trap 'exit 5' INT; echo $((40 + 2)) is set; sleep 600\n")
+    terminal.type("until stty size | grep 33; do :; done\n")
     terminal.until_said("33 66")
+    terminal.type("trap 'exit 5' INT; echo $((40 + 2)) is set; while sleep 1; do :; done\n")
     terminal.until_said("42 is set")
     terminal.type("\x03")
     assert terminal.end() == 5
