@@ -260,7 +260,7 @@ def wait_for_start(
         with suppress(OSError):
             if has_started():
                 return True
-            if time.monotonic() >= due:  # it costs several calls of an engine that is busy with the start
+            if time.monotonic() >= due or clock.is_over():  # several calls of an engine that is busy with the start
                 clock.observe()
                 due = time.monotonic() + _OBSERVE_SECONDS
         return clock.is_over() or is_cancelled()
