@@ -65,10 +65,10 @@ class KubernetesCluster(Cluster):
         return state if state in ("succeeded", "failed", "stopped") else ""
 
     def names(self, kind: str, role: str = "") -> list[str]:
-        """The names of the cluster's objects of a kind, or of those of a task or of the controller."""
+        """The names of the cluster's objects of a kind, or of those of a task or of the controller; none that is being deleted."""
         with suppress(BackendError):
-            names = sorted(item["metadata"]["name"] for item in self.project.objects.list(kind))
-            return [name for name in names if f"-{role}" in name]
+            found = [item["metadata"] for item in self.project.objects.list(kind)]
+            return sorted(one["name"] for one in found if f"-{role}" in one["name"] and "deletionTimestamp" not in one)
         return []
 
     def delete(self, kind: str, name: str) -> str:
