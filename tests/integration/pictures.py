@@ -29,7 +29,7 @@ PAGE_SIZE = (1100, 860)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MOVEMENT = re.compile(r"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b\]\S*?(?:\x07|\x1b\\)|\r")
 _UP = re.compile(r"\x1b\[\d+A")
-_FONT_FACE = re.compile(r"    @font-face .*?\}\}\n", re.DOTALL)
+_SVG_FORMAT = re.sub(r"    @font-face .*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 def mnist_project(folder: Path, *flags: str, stack: str = "test") -> Project:
@@ -50,8 +50,8 @@ def terminal_svg(text: str, columns: int, title: str) -> str:
     """A terminal with this text as an SVG, which loads nothing."""
     console = Console(record=True, width=columns, file=StringIO(), force_terminal=True, color_system="256")
     console.print(Text.from_ansi(text), soft_wrap=False, overflow="fold")
-    code = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT)
-    return console.export_svg(title=title, code_format=code, unique_id=title.replace(" ", "-"))
+    svg = console.export_svg(title=title, code_format=_SVG_FORMAT, unique_id=title.replace(" ", "-"))
+    return re.sub(r">\n\s*(?=<rect|</clipPath)", ">", svg)
 
 
 def frames(said: str) -> Iterator[str]:
