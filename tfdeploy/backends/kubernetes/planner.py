@@ -165,8 +165,8 @@ def _storage_warnings(cluster: ClusterRef, spec: ClusterSpec, inventory: Kuberne
         )
     if not spec.train_dir and not _train_claim(cluster, spec):
         warnings.append(
-            "each task has a train_dir of its own, which is lost with its pod, except what is copied to the record. Set train_dir to "
-            "a URL or a folder of a shared volume, or kubernetes.storage_class to a class with ReadWriteMany"
+            "train_dir is not set, so checkpoints are lost with the pod of their task, except copies in the record. Set train_dir to a "
+            "URL or a folder of a shared volume, or set kubernetes.storage_class to a class with ReadWriteMany"
         )
     return warnings
 
