@@ -13,7 +13,7 @@ _VOLATILE = {
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ": "TIME",
     r"\d+ cpus?, [\d.]+ [KMGT]iB": "SIZE",
     r"^\d+(?= )": "PROCESS",
-    r"\b[0-9a-f]{12}, took \S+": "RUN",
+    r"\b[0-9a-f]{12}, (?:took \S+)?": "RUN",
     r"\b0\.\d+": "NUMBER",
     r" {2,}": "  ",
 }

@@ -23,7 +23,7 @@ LIMITS = {
     "tfdeploy/cli": 6264,
     "tests": 61953,
     "bench": 3498,
-    "docs": 4550,
+    "docs": 4536,
     "design": 1789,
     "tools": 12822,
     "programs": 25894,
