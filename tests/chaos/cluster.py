@@ -162,11 +162,11 @@ class Cluster:
             self.story.failed[f"{number} {running.name}"] = (
                 f"it did not end within {self.COMMAND_SECONDS:.0f} s: {output}"
             )
-        else:
-            if must and running.process.returncode != 0:
-                self.story.failed[f"{number} {running.name}"] = output
+        if must and running.process.returncode != 0:
+            self.story.failed.setdefault(f"{number} {running.name}", output)
         self.story.outputs[f"{number} {running.name}"] = output
         if running.name == "destroy":
+            self._note_storage()  # the plugins of one that was killed may have deleted more
             has_failed = running.process.returncode != 0
             self.story.destroy_failed |= has_failed
             # What a `destroy` has left undone, any later `up` may repair.
