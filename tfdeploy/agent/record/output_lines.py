@@ -40,7 +40,7 @@ class Line(NamedTuple):
     pipe: int
     attempt: int
     content: bytes
-    omitted: int = 0
+    omitted: int
     """How many further bytes it has, which are only in the record."""
 
     @property
