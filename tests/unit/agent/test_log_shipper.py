@@ -94,7 +94,6 @@ def test_a_launcher_elsewhere_continues_after_what_the_controller_has(tmp_path: 
 
 
 def test_two_machines_that_begin_at_the_same_place_lose_nothing(tmp_path: Path, controller: Controller) -> None:
-    controller.responds = True
     first = shipper(tmp_path / "first", controller)
     first.close()
     first.log.write(line(b"never sent") * 30)
