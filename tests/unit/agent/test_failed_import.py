@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.imported import SPEC, Caller, checkpoint, given, recorded, run_state, sent, store
-from tests.unit.cases import stored_run
+from tests.unit.cases import no_space, stored_run
 from tests.unit.printing import write
 from tfdeploy.agent.control import record_import
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.model import events
 from tfdeploy.agent.model.events import Event
 from tfdeploy.agent.model.run_state import MOVED, STOPPED, RunResult
-from tfdeploy.agent.record import replica
+from tfdeploy.agent.record import record_files, replica
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record.output_lines import STDOUT
 from tfdeploy.agent.record.record import Record, ViewRequest
@@ -59,9 +59,15 @@ def test_an_import_that_was_cut_off_continues(
 
 def test_what_is_not_whole_is_refused(tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     there = stopped(tmp_path / "there")
+    listed = list_record(there.folder)
+    wanted = controller.record_import.begin(listed) or []
+    with monkeypatch.context() as patch:
+        patch.setattr(replica, "append", no_space)
+        for _ in range(2):  # the second time by another call, which did not fail
+            with suppress(OSError):
+                controller.record_import.put(replica.pack(wanted, record_files.read_ranges(there.folder, wanted)))
     with pytest.raises(ValueError, match="has not arrived"):
         controller.finish_import(record_import.ImportRequest(1.0))
-    listed = list_record(there.folder)
     (there.folder / LOG).write_bytes(b"changed")
     with monkeypatch.context() as patch:
         patch.setattr(lost_record, "list_record", lambda _: listed)
