@@ -246,7 +246,6 @@ def test_only_a_newer_checkpoint_replaces_one(
 def test_a_controller_that_is_killed_while_it_stores_an_artifact_has_the_former_one_or_this(
     runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    """What is restored is whole."""
     sending.send("model", "export", {"export/saved_model.pb": b"1", "export/variables/v": b"1"})
     names: list[str] = []
 

@@ -22,7 +22,6 @@ from tfdeploy.agent.model.run_state import (
     UPLOADED,
     UPLOADING,
     Ended,
-    LauncherReport,
     MachineUpload,
     RunState,
 )
@@ -191,15 +190,6 @@ def test_an_upload_has_no_less_time_because_no_controller_ran(tmp_path: Path) ->
     controller = Controller(record, clock=Clock(lambda: later, lambda: later))
     controller.tick()
     assert controller.sync(cluster.reports["worker-0"]).upload
-
-
-def test_a_launcher_that_was_killed_is_asked_again() -> None:
-    cluster = Cluster(spec("worker-0"))
-    cluster.end("worker-0")
-    first = cluster.reports["worker-0"]
-    cluster.reports["worker-0"] = LauncherReport("worker-0", "another", machine="a", can_upload=True)
-    assert cluster.report("worker-0").upload
-    assert reconcile.make_order(cluster.run, first, cluster.now).upload is None
 
 
 def test_a_machine_that_trains_again_uploads_again() -> None:

@@ -91,16 +91,14 @@ def test_a_name_that_cannot_be_sent_is_left_out(name: str) -> None:
         (named("ckpt-3"), "", "ckpt-3"),
         (named("/abs/train/sub/ckpt-3"), "sub", "sub/ckpt-3"),
         (named("/abs/train/deeper/ckpt-4"), "", "deeper/ckpt-4"),
-        (named("\\303\\274/ckpt"), "", "ü/ckpt"),
-        (named('a\\"b'), "", 'a"b'),
+        (named("\\xyz/ckpt-3"), "", "ckpt-3"),
         (named("/abs/gone"), "", ""),
         (named("../../etc/passwd"), "", ""),
         ("nonsense", "", ""),
-        ("", "", ""),
     ],
 )
 def test_the_file_checkpoint_names_the_newest(text: str, folder: str, expected: str) -> None:
-    files = {f"{name}.index": FileInfo(1, 1) for name in ("ckpt-3", "sub/ckpt-3", "deeper/ckpt-4", "ü/ckpt", 'a"b')}
+    files = {f"{name}.index": FileInfo(1, 1) for name in ("ckpt-3", "sub/ckpt-3", "deeper/ckpt-4")}
     assert newest_checkpoint(text, folder, files) == expected
 
 

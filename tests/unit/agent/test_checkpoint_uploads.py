@@ -65,6 +65,9 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
         (ARTIFACT_LEFT_OUT, ["d-1"]),
         (ARTIFACTS_STORED, ["c-1"]),
     ]
+    many = tuple({"name": f"{number}", "size": 1, "reason": "limit"} for number in range(100))
+    upload(controller, True, left_out=many)
+    assert sum(event.kind == ARTIFACT_LEFT_OUT for event in record.events("run")) == 1 + 20
     with pytest.raises(CallObsolete):
         controller.uploads.begin("run", "worker-1", {"artifacts": [], "at_end": False})
     assert controller.restorable("run")["files"] == [
