@@ -1,15 +1,18 @@
 """An API server that only has what a test gives it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.clusters import cluster_ref
 from tests.unit.cases import inventory
-from tfdeploy.backends.kubernetes import validate
+from tfdeploy.backends.kubernetes import planner
 from tfdeploy.backends.kubernetes.api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
-from tfdeploy.backends.kubernetes.planner import KubernetesInventory, KubernetesPlanner, new_pods
+from tfdeploy.backends.kubernetes.planner import KubernetesInventory, KubernetesPlanner
 from tfdeploy.plan.plan import make_plan
+from tfdeploy.plan.retained_data import lines
 from tfdeploy.spec.cluster import cluster_spec
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -54,13 +57,21 @@ class FakeApi(ApiServer):
         return {"status": {"allowed": f"{wanted['verb']} {resource}" not in self.denied}}
 
 
-def checked(api: ApiServer, existing: Collection[str] = (), **args: Any) -> list[str]:
-    """The warnings of a preview of two workers; `existing` has the hostnames of the tasks that exist."""
+def previewed(
+    api: ApiServer, existing: Collection[str] = (), has_storage: bool = True, **args: Any
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The warnings of a preview of two workers, and what it says of `pulumi destroy`; `existing` are the hostnames of tasks."""
     made = cluster_spec("mnist", {"command": ["python", "-c", "0"], "workers": 2, "backend": "kubernetes", **args})
     places = replace(inventory(made), machines=(), places_tasks=True)
     jobs: Any = {hostname: {"metadata": {}} for hostname in existing}
-    known = KubernetesInventory(**vars(places), jobs=jobs, has_storage=True)
+    known = KubernetesInventory(**vars(places), jobs=jobs, has_storage=has_storage)
     plan, cluster = make_plan(made, places, ""), cluster_ref("kubernetes", f"{api.namespace}@{api.server}")
-    validate.refuse(api, made, ())
-    rendered = KubernetesPlanner().render(cluster, made, plan, known)
-    return validate.warnings(api, made, plan, existing, new_pods(cluster, made, plan, rendered, existing))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planner, "ApiServer", lambda _: api)
+        warnings = KubernetesPlanner().validate(cluster, made, plan, known, ())
+    return warnings, lines(KubernetesPlanner().render(cluster, made, plan, known).retained)
+
+
+def checked(api: ApiServer, existing: Collection[str] = (), **args: Any) -> Sequence[str]:
+    """The warnings of a preview where no pod has the only checkpoints."""
+    return previewed(api, existing, train_dir="gs://runs", **args)[0]

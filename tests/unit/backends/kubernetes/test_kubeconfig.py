@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from kubernetes.config import incluster_config
 
 from tests.unit.backends.kubernetes.conftest import config
+from tfdeploy.backends.kubernetes import kubeconfig
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.discover import discover_clusters
 from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig
@@ -64,15 +66,26 @@ def test_each_way_to_log_in(written: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "info").read_text())["kind"] == "ExecCredential"
 
 
+def test_in_a_pod_without_a_kubeconfig_its_account_logs_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in (("token", "of-the-pod"), ("ca.crt", "any"), ("namespace", "of-the-pod")):
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    environment = {"KUBECONFIG": str(tmp_path / "none"), "KUBERNETES_SERVICE_HOST": "::1"}
+    for name, value in {**environment, "KUBERNETES_SERVICE_PORT": "443"}.items():
+        monkeypatch.setenv(name, value)
+    assert chosen_place().home == "of-the-pod@https://[::1]:443"
+    assert ApiServer(chosen_place().home).authorization() == {"authorization": "bearer of-the-pod"}
+
+
 def test_proxy_and_name_of_the_server_are_used(written: Any) -> None:
     options = {"proxy-url": "http://proxy:3128", "tls-server-name": "inside", "insecure-skip-tls-verify": True}
     written(config("far", "https://far:6443", {}, **options))
     configuration = ApiServer("n@https://far:6443").client.configuration
-    assert (configuration.proxy, configuration.tls_server_name, configuration.verify_ssl) == (
-        "http://proxy:3128",
-        "inside",
-        False,
-    )
+    assert configuration.proxy == "http://proxy:3128"
+    assert configuration.tls_server_name == "inside"
+    assert configuration.verify_ssl is False
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -1,10 +1,11 @@
 """What a preview refuses and warns of, before anything is created."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tests.unit.backends.kubernetes.fake_api import FakeApi, checked
+from tests.unit.backends.kubernetes.fake_api import FakeApi, checked, previewed
 from tfdeploy.backends.kubernetes.api import FORBIDDEN, ApiError
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.unknown_values import Unknown
@@ -28,7 +29,7 @@ def warnings(
     refusal: str = "",
     denied: tuple[str, ...] = (),
     **args: Any,
-) -> list[str]:
+) -> Sequence[str]:
     return checked(FakeApi(objects, denied, refusal), existing, **args)
 
 
@@ -58,6 +59,13 @@ def test_nothing_is_wrong() -> None:
 )
 def test_what_pods_cannot_have_is_refused(args: dict[str, Any], where: str) -> None:
     assert refused({}, **args).where == f"mnist: {where}"
+
+
+def test_what_is_lost_with_a_pod_is_a_warning_and_removed_by_destroy() -> None:
+    warned, retained = previewed(FakeApi({}), has_storage=False)
+    assert "the record is lost with the controller's pod" in warned[0]
+    assert "checkpoints are lost with the pod of their task" in warned[1]
+    assert retained[-2:] == ("`pulumi destroy` removes:", "  checkpoints: /train in the pod of each task")
 
 
 def test_a_namespace_must_exist() -> None:
