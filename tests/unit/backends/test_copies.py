@@ -102,7 +102,6 @@ class Bucket(Way):
         self.objects[key] = body
 
     def get(self, key: str, begin: int, size: int) -> bytes:
-        """A part of an object."""
         self._use()
         return self.objects[key][begin:][:size]
 

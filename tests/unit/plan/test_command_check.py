@@ -35,7 +35,6 @@ LOST = [
     ["su", "ada", "-c", "python train.py"],
     ["script", "-qec", "python train.py", "/dev/null"],
     ["./run.sh"],
-    ["sh", "run.sh"],
     ["bash", "-x", "./run.sh"],
 ]
 FIRST_LOST = [["sh", "-c", 'python train.py "$@"'], ["bash", "-lc", "echo lost: $0 $@"]]
@@ -53,6 +52,7 @@ ARRIVE = [
     ["./env.sh"],
     ["./train.py"],
     ["bash", "unknown.sh"],
+    ["run.sh"],  # a program of the PATH
 ]
 
 

@@ -118,7 +118,7 @@ def test_a_number_with_too_many_digits_is_no_goal(digits: int) -> None:
     assert progress_text(unknown) == "step 20  10.0 steps/s"
 
 
-TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]
+TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1 val_loss 0.7"]
 
 
 @pytest.mark.parametrize(

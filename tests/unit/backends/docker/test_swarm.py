@@ -96,10 +96,8 @@ def test_a_changed_task_gets_its_new_container_after_the_old_one_has_ended(
 
 
 def test_a_task_keeps_its_service_where_the_engine_refuses_the_new_one() -> None:
-    api, former = (
-        Api(service(limits={"memory": 7})),
-        services.task_service(cast(Any, {**PROPS, "limits": {"memory": 7}})),
-    )
+    api = Api(service(limits={"memory": 7}))
+    former = services.task_service(cast(Any, {**PROPS, "limits": {"memory": 7}}))
     api.refuses = services.task_service(PROPS).labels
     with pytest.raises(BackendError, match="not so"):
         swarm(api).apply(services.task_service(PROPS))
@@ -131,7 +129,6 @@ def test_a_restart_is_the_same_service_again() -> None:
     ("states", "node", "has_ended"),
     [
         ([], "ready", False),  # no container has started yet
-        (["running"], "ready", False),
         (["complete"], "ready", True),
         (["complete", "running"], "ready", False),
         (["running"], "down", True),  # on the machines that respond
@@ -215,6 +212,7 @@ def test_a_task_that_was_stopped_and_cannot_start_again_is_named_with_what_to_do
     [
         ([], (True, "scheduled", "")),
         (["rejected"], (False, "rejected", "no such image")),
+        (["rejected", "preparing"], (False, "rejected", "no such image")),
         (["rejected", "running"], (True, "running", "no such image")),
         (["complete"], (False, "complete", "")),
     ],
