@@ -165,9 +165,9 @@ def test_a_tail_without_newline_or_of_zeros_is_cut_off_by_who_writes_next(chunks
         write(log, chunks)
         before = [log.printed(pipe) for pipe in PIPES]
         (place / "x").touch()
-        path = log.path(log.pieces()[-1]) if log.pieces() else log.path(0)
-        with path.open("ab") as file:
-            file.write(tail.replace(b"\n", b""))
+        with log.path((log.pieces() or [0])[-1]).open("ab") as file:
+            file.write(tail.replace(b"\n", b"") or encode(Part(1.0, STDOUT, 1, b"te", True))[:-1])
+        assert [log.printed(pipe) for pipe in PIPES] == before
         write(log, [(STDOUT, b"\nnext\n")])
         assert [log.printed(pipe) for pipe in PIPES] == [before[0] + b"\nnext\n", before[1]]
 

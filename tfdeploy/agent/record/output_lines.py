@@ -146,7 +146,7 @@ def _seconds(text: bytes) -> Optional[float]:
 
 def printed(output: bytes, pipe: int) -> bytes:
     """The bytes of one stream in whole lines of the record."""
-    parts = filter(None, map(parse, output.split(b"\n")))
+    parts = filter(None, map(parse, output.split(b"\n")[:-1]))
     return b"".join(part.text + b"\n" * part.is_end for part in parts if part.pipe == pipe)
 
 
