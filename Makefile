@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-kubernetes setup-languages setup-tests setup-check mnist box box-mnist kube-mnist aws-smoke near test test-rest test-all check snapshots pictures site bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-kubernetes setup-languages setup-tests setup-check mnist box box-mnist kube-mnist aws-smoke near test test-rest test-all features check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -65,6 +65,9 @@ test-rest: setup-tests ## Run the tests that `make test` omits
 test-all: ## Run all tests
 	@$(MAKE) test
 	@$(MAKE) test-rest
+
+features: setup-tests ## Run the tests of every feature, and print on which backend each ran and how it ended
+	@$(activate) && python -m tests.engine.prepare --all && python -m tools.try_features env $(pytest)
 
 check: setup-check ## Check format, lint, types, imports, and pages and files that are generated; no tests
 	@tools/check

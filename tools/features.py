@@ -19,7 +19,7 @@ HEAD = """\
 Made from `design/features.toml` by `python -m tools.features`; a test compares.
 
 What five systems can do, what none of them can, and the tests that show it for tfdeploy. ● marks the backends on
-which these tests run. `python -m tools.try_features` runs all of them, and prints how each ended on which backend.
+which these tests run. `make features` runs all of them, and prints on which backend each ran and how it ended.
 [Other systems](../docs/README.md#other-systems) maps the options and commands of each.
 """
 
@@ -89,11 +89,8 @@ def backends_of(test: str) -> set[str]:
     file, _, name = test.partition("::")
     folder = file.split("/")[1]
     if file.startswith(EACH):
-        return {
-            *re.findall(
-                r"[a-z0-9]+", (ROOT / EACH / "conftest.py").read_text().partition("params=[")[2].partition("]")[0]
-            )
-        }
+        parameters = (ROOT / EACH / "conftest.py").read_text().partition("params=[")[2].partition("]")[0]
+        return {*COLUMNS} & {*re.findall(r"[a-z0-9]+", parameters)}
     if folder in _FOLDERS:
         return {_FOLDERS[folder]}
     used = _used(ROOT / file, name)

@@ -25,7 +25,7 @@ LIMITS = {
     "bench": 3498,
     "docs": 4536,
     "design": 1789,
-    "tools": 12822,
+    "tools": 12821,
     "programs": 25894,
     "images": 408,
     ".ci": 11,
