@@ -20,8 +20,8 @@ _HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
 def run() -> list[Row]:
     """Both limits."""
     return [
-        limit("a run's end to everything stopped, 1 ps + 2 workers (worst of the runs)", _endings(), 3, " s"),
-        limit("a printed line to the record (worst of the lines)", _latencies(), 0.5, " s"),
+        limit("a run's end to everything stopped, 1 ps + 2 workers (worst of the runs)", _endings(), 2, " s"),
+        limit("a printed line to the record (worst of the lines)", _latencies(), 0.25, " s"),
     ]
 
 

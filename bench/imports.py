@@ -20,7 +20,7 @@ def run() -> list[Row]:
     for statement in (_OURS, _PEER):
         _seconds(statement)
     ours, peer = by_turns(_PAIRS, "import", lambda: _seconds(_OURS), lambda: _seconds(_PEER))
-    return [ratio("`from tfdeploy import TensorFlowCluster`, against `import pulumi`: processor time", ours, peer, 1.2)]
+    return [ratio("`from tfdeploy import TensorFlowCluster`, against `import pulumi`: processor time", ours, peer, 1.1)]
 
 
 def _seconds(statement: str) -> float:

@@ -26,7 +26,7 @@ def run() -> list[Row]:
             _refuse_steps(each)
         mine, other = by_turns(_PAIRS, "no-op up", lambda: made.pulumi(*UP), lambda: bare.pulumi(*UP))
     measure = f"no-op `up`, 1 ps + {_WORKERS} workers, against a bare program with as many resources"
-    return [ratio(measure, mine, other, 1.25)]
+    return [ratio(measure, mine, other, 1.15)]
 
 
 def _refuse_steps(made: Project) -> None:

@@ -23,7 +23,7 @@ def _against_bare(place: Workplace) -> Row:
         made.ship("quick.py")
         what = f"preview of {_TASKS} tasks"
         mine, other = by_turns(_PAIRS, what, lambda: made.pulumi("preview"), lambda: bare.pulumi("preview"))
-    return ratio(f"`preview` of {_TASKS} tasks, against a bare program with as many resources", mine, other, 1.25)
+    return ratio(f"`preview` of {_TASKS} tasks, against a bare program with as many resources", mine, other, 1.15)
 
 
 def _growth(place: Workplace) -> Row:
