@@ -22,7 +22,7 @@ _TASKS = 4
 _LARGE, _SMALL = 50_000_000, 500_000
 """Bytes that each task has printed."""
 
-_PAIRS = 20
+_PAIRS = 100
 _SHOWN = 20
 _LINE = "{:08} loss 0.12345678 accuracy 0.87654321 learning rate 0.00100000 examples a second 12345.67 epoch 001\n"
 _LINES_AT_ONCE, _ENTRIES_AT_ONCE = 10, 1000

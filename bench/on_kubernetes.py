@@ -152,7 +152,7 @@ class Peer:
         self._file = place.folder / f"{name}.json"
         described = tfjob.job(name, command, mnist.WORKERS, volumes, variables, PLACES)
         self._file.write_text(json.dumps(described))
-        stack.callback(self._remove)
+        stack.callback(self.delete)
 
     def begin(self) -> None:
         """Apply it."""
@@ -167,9 +167,10 @@ class Peer:
         return self._is("Failed")
 
     def delete(self) -> None:
-        """Delete it with its pods."""
-        self._kubectl("delete", f"--filename={self._file}")
-        until(lambda: not self.pods.list(), "the end of the pods", seconds=_SECONDS)
+        """Delete it with its pods, whose programs ignore SIGTERM as the first process of a container, and run on for 30 s."""
+        with undisturbed():
+            self._kubectl("delete", "--ignore-not-found", f"--filename={self._file}")
+            until(lambda: not self.pods.list(), "the end of the pods", seconds=_SECONDS)
 
     def check(self) -> None:
         """Raise BenchError when it has failed."""
@@ -186,10 +187,6 @@ class Peer:
 
     def _kubectl(self, *words: str) -> str:
         return tfjob.kubectl(self.pods.kube.kubeconfig, *words)
-
-    def _remove(self) -> None:
-        with undisturbed():
-            self._kubectl("delete", "--ignore-not-found", "--wait=false", f"--filename={self._file}")
 
 
 Training = Ours | Peer

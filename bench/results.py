@@ -9,12 +9,11 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 
 import psutil
 
 from .quiet import QUIET
-from .table import INTERVAL_PAIRS, Row, number
+from .table import INTERVAL_PAIRS, Row
 
 FOLDER = Path(__file__).parent
 FILE, PAGE, REASONS = FOLDER / "results.jsonl", FOLDER / "benchmarks.md", FOLDER / "reasons.toml"
@@ -69,7 +68,6 @@ def page(results: Sequence[Result], texts: Mapping[str, str]) -> str:
     """The whole page."""
     times = [result.at for result in results]
     rows = [(result, result.row) for result in results if result.row]
-    missed = [f"- {_missed(row, texts)}" for _, row in rows if not row.met or row.is_undecided]
     problems = [f"- `{result.name}` {result.problem}" for result in results if result.problem]
     problems += [
         f"- `{name}` was measured beside other work."
@@ -82,7 +80,8 @@ def page(results: Sequence[Result], texts: Mapping[str, str]) -> str:
         problems="".join(f"{line}\n" for line in problems),
         pairs=INTERVAL_PAIRS,
     )
-    return text + "\n".join(["", "## Missed and undecided targets", "", *missed, ""] if missed else [])
+    missed = [f"- **{part}**. {reason}" for part, reason in texts.items()]
+    return text + "\n".join(["", "## Why targets are missed", "", *missed, ""] if missed else [])
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
@@ -109,15 +108,9 @@ def machine() -> str:
     kernel = f"Linux {platform.release().partition('-')[0]}"
     memory = psutil.virtual_memory().total / 2**30
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
-    distributions = [item for item in importlib.metadata.distributions() if item.name in ("pulumi", "tensorflow-cpu")]
-    versions = sorted(f"{item.name} {item.version}" for item in distributions)
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in ("pulumi", "tensorflow-cpu")]
     computer = [model[1] if model else platform.machine(), f"{os.cpu_count()} cores", f"{memory:.0f} GiB of memory"]
     return ", ".join([*computer, system, kernel, f"Python {platform.python_version()}", *versions])
-
-
-def _missed(row: Row, texts: Mapping[str, str]) -> str:
-    value = f"{'median' if row.pairs else 'worst'} {number(median(row.values) if row.pairs else row.judged)}{row.unit}"
-    return f"{row.measure}: {value}, target {row.cells()[-1]}. {_reason(row, texts)}".rstrip()
 
 
 def _reason(row: Row, texts: Mapping[str, str]) -> str:

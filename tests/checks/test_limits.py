@@ -22,7 +22,7 @@ LIMITS = {
     "tfdeploy/report": 4160,
     "tfdeploy/cli": 6264,
     "tests": 61953,
-    "bench": 3498,
+    "bench": 3493,
     "docs": 4536,
     "design": 1789,
     "tools": 12821,
