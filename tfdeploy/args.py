@@ -140,7 +140,7 @@ class JobArgs(TypedDict, total=False):
     """Settings of one job."""
 
     cpus: pulumi.Input[float]
-    """CPUs that are reserved for each task; 0 reserves none."""
+    """CPUs reserved for each task, in a container also its limit; 0 sets neither."""
     memory: pulumi.Input[str]
     """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
     gpus: pulumi.Input[int]
@@ -262,7 +262,7 @@ class KubernetesArgs(JobKubernetesArgs, total=False):
     queue: pulumi.Input[str]
     """The LocalQueue of Kueue that admits the tasks."""
     storage_class: pulumi.Input[str]
-    """The storage class of the volumes that are created; by default the Kubernetes cluster's."""
+    """The class of the record's volume, and of one for checkpoints, which is created only with it."""
 
 
 class TensorFlowClusterArgs(TypedDict, total=False):

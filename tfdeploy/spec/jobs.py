@@ -87,7 +87,7 @@ class JobSpec(JsonData):
     name: str
     count: int
     cpus: float = own("float", ArgReader.number, 0.0)
-    """CPUs that are reserved for each task; 0 reserves none. A machine must have the CPUs of all its tasks."""
+    """CPUs reserved for each task, in a container also its limit; 0 sets neither. A machine must have those of all its tasks."""
     memory: int = size()
     """The memory limit of each task, such as "2GiB"; a task above it is killed and reported as `out of memory`. 0 means no limit."""
     gpus: int = integer(0, 0, 1_000)

@@ -162,4 +162,4 @@ class KubernetesSpec(PodSpec):
     queue: str = text(pattern=_NAMESPACE, form='the name of a LocalQueue, such as "training"')
     """The LocalQueue of Kueue that admits the tasks."""
     storage_class: str = text(pattern=_NAME, form=_OBJECT_FORM)
-    """The storage class of the volumes that are created; by default the Kubernetes cluster's."""
+    """The class of the record's volume, and of one for checkpoints, which is created only with it."""
