@@ -18,12 +18,7 @@ _TARGETS = {"status": 10.0, "logs": 10.0, "runs": 10.0, "--help": 4.0}
 
 def run() -> list[Row]:
     """By turns, on a cluster that trains."""
-    config = {
-        "tfdeploy:ps": 1,
-        "tfdeploy:workers": 2,
-        "tfdeploy:command": ["python", "clock.py"],
-        "tfdeploy:wait": "0",
-    }
+    config = {"tfdeploy:ps": 1, "tfdeploy:workers": 2, "tfdeploy:command": ["python", "clock.py"], "tfdeploy:wait": "0"}
     with workplace() as place, project(place, CLUSTER, "command", config) as made:
         made.ship("clock.py")
         made.pulumi(*UP)

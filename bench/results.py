@@ -80,7 +80,8 @@ def page(results: Sequence[Result], texts: Mapping[str, str]) -> str:
         problems="".join(f"{line}\n" for line in problems),
         pairs=INTERVAL_PAIRS,
     )
-    missed = [f"- **{part}**. {reason}" for part, reason in texts.items()]
+    parts = [part for part in texts if any(part in row.measure and not row.met for _, row in rows)]
+    missed = [f"- **{part}**. {texts[part]}" for part in parts]
     return text + "\n".join(["", "## Why targets are missed", "", *missed, ""] if missed else [])
 
 
