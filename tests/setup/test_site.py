@@ -4,11 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tools.site import ROOT, assemble
-
-pytestmark = pytest.mark.full
 
 
 def test_the_site_is_built(tmp_path: Path) -> None:
