@@ -130,11 +130,6 @@ class Standing:
         self.stand_tasks(without)
         BACKEND.runner.submit_run(self.run_props(secrets))
 
-    def submit(self, **changed: Any) -> None:
-        """Submit the run with changed fields."""
-        props = self.run_props()
-        BACKEND.runner.submit_run({**props, "run": {**props["run"], **changed}})
-
     def stand_tasks(self, without: tuple[str, ...] = ()) -> None:
         """Make the tasks stand, and nothing more."""
         for task in self.plan.tasks:

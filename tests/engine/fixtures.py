@@ -9,7 +9,6 @@ import pytest
 
 from tests.engine import daemon, images
 from tests.engine import nested as machines
-from tests.engine import registry as registries
 
 WITHOUT = "TFDEPLOY_TESTS_WITHOUT_DOCKER"
 LABELS = {"m0": {"zone": "a"}, "m1": {"zone": "b"}, "m2": {"zone": "b"}}
@@ -68,13 +67,6 @@ def tensorflow_image(engine: str) -> str:
 def tensorflow_volume() -> str:
     """What gives the image with Python a TensorFlow, among a task's `volumes`."""
     return f"{images.tensorflow_packages()}:{images.SITE}:ro"
-
-
-@pytest.fixture(scope="session")
-def registry(engine: str) -> Iterator[registries.Registry]:
-    """An image registry that everybody may use."""
-    with registries.registry() as found:
-        yield found
 
 
 @pytest.fixture(scope="session")

@@ -143,13 +143,6 @@ class Call:
         dynamic = [one for one in self._done() if one["type"].startswith("pulumi-python:dynamic/")]
         return {one["urn"].rpartition("::")[2] for one in dynamic if one["op"] in CHANGES}
 
-    def created(self) -> set[tuple[str, str]]:
-        """The type and the name of each resource that was created, as Pulumi's table has them."""
-        created = [
-            one for one in self._done() if one["op"] == "create" and not one["type"].startswith("pulumi:providers:")
-        ]
-        return {(one["type"], one["urn"].rpartition("::")[2]) for one in created}
-
     def other_outputs(self) -> set[str]:
         """The names of the stack, components and resources with outputs that differ from those of the update before."""
 
