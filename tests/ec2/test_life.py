@@ -162,7 +162,6 @@ def test_a_machine_has_the_users_volume_and_a_new_one_and_keeps_both_when_it_res
     worker = project.machine(WORKER).id
     for folder in ("sdf", "sdg"):
         assert project.box.run(worker, "findmnt", "-no", "FSTYPE", f"/mnt/volumes/{folder}").strip() == "ext4"
-    assert project.up().steps().keys() == {"unchanged"}
     project.box.client("ec2").reboot_instances(InstanceIds=[worker])
     until(lambda: was(project, "data") == ["''", "'x'"] == was(project, "scratch"), "both are kept")
     until_resumed(project, *TASKS, least=0)
@@ -218,7 +217,6 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
     assert project.machine(WORKER).id == worker
     assert "vx-002001-left" not in project.box.run(worker, "ls", "/sys/class/net")
     assert {project.sees_machines()[name] for name in (MANAGER, WORKER)} == {"connected"}
-    assert project.up().steps().keys() == {"unchanged"}
 
 
 def test_a_change_of_access_is_said_before_machines_are_made_anew(project: Ec2Project) -> None:
@@ -241,8 +239,6 @@ def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Pro
     canaries.assert_absent({"record": canaries.record()})
     for name in (MANAGER, WORKER):
         project.box.kill(project.machine(name).id)
-    preview = project.call("preview", "--stack", project.stack).output
-    assert all(f"{name} is gone and is not created again" in preview for name in (MANAGER, WORKER))
     project.up()
     outputs = project.outputs()
     assert (outputs["state"], outputs["metrics"]) == ("succeeded", {"accuracy": 0.5})
