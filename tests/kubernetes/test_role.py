@@ -1,4 +1,7 @@
-"""The roles of docs/kubernetes-role.yaml are what a life on a real API server needs, by the log of its calls, and nothing else."""
+"""The roles of docs/kubernetes-role.yaml are what a life on a real API server needs, by the log of its calls, and nothing else.
+
+In it, `tfdeploy cp` copies files of a pod, in whose image there need be no `tar`.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,6 +27,8 @@ CHECKED = (
     '"storage_class": ""',
 )
 """What a preview looks for; the secret and the queue do not exist."""
+
+MAKES = "mkdir out; head -c 3000000 /dev/urandom > out/big; ln -s /etc/passwd out/far; cat out/big"
 
 ELSEWHERE = {("", "pods/exec", "create"), ("batch", "jobs", "patch")}
 """API servers from 1.35 ask for the first where a command is run; an update that was interrupted leaves Jobs, which the next adopts."""
@@ -52,6 +57,18 @@ def is_forbidden(call: Mapping[str, Any]) -> bool:
     return bool(call["annotations"].get("authorization.k8s.io/decision") == "forbid")
 
 
+def files_are_copied(verbs: Verbs) -> None:
+    """While the program runs."""
+    _, content, _ = verbs.call("exec", "worker-0", "--", "sh", "-c", MAKES)
+    assert len(content) == 3_000_000
+    assert verbs.call("cp", "worker-0:out/big", "-") == (0, content, "")
+    code, _, beside = verbs.call("cp", "worker-0:out", ".")
+    assert (code, beside) == (0, "far: skipped, a link to /etc/passwd, outside of the folder.\n")
+    assert [path.name for path in (verbs.folder / "out").iterdir()] == ["big"]
+    assert (verbs.folder / "out" / "big").read_bytes() == content
+    assert verbs.call("cp", "worker-0:train_dir/none", ".")[0] == 3
+
+
 def test_a_life_needs_the_documented_roles_and_nothing_else(kube: Cluster, project: KubernetesProject) -> None:
     verbs = Verbs(project.program, project.env)
     for checked in CHECKED:
@@ -63,7 +80,8 @@ def test_a_life_needs_the_documented_roles_and_nothing_else(kube: Cluster, proje
         project.until_running("worker-0")
         trains_on(project, "worker-0")
     project.up("--refresh")
-    for words in (["exec", "worker-0", "--", "true"], ["logs"], ["top"], ["restart", "--yes", "worker-0"], ["ls"]):
+    files_are_copied(verbs)
+    for words in (["logs"], ["top"], ["restart", "--yes", "worker-0"], ["ls"]):
         verbs.call(*words)
     project.destroy()
     calls = [call for call in kube.calls(project.folder.parent.name) if "objectRef" in call]
