@@ -42,10 +42,10 @@ box: setup-tests ## Run EC2 in a box until Ctrl-C; prints the settings for a she
 	@$(activate) && exec python -m tests.box --tensorflow
 
 box-mnist: setup-tests ## Train MNIST on EC2 in a box, by `pulumi up`, and remove everything
-	@$(activate) && exec python -m tests.box.mnist
+	@$(activate) && exec python -m pytest -q -s -m "" tests/box/test_mnist.py
 
 kube-mnist: setup-tests ## Train MNIST on a Kubernetes of two nodes, by `pulumi up`, and remove everything
-	@$(activate) && exec python -m tests.kube.mnist
+	@$(activate) && exec python -m pytest -q -s -m "" tests/kube/test_mnist.py
 
 aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (at most $$0.50), and write build/aws-smoke.txt
 	@$(activate) && exec python -m tools.smoke $(OPTIONS)

@@ -1,11 +1,8 @@
-"""The main job on EC2 in a box; `python -m tests.box.mnist` runs its test with all that Pulumi prints."""
+"""The main job on EC2 in a box."""
 
 import json
 import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from tests.box.aws_project import EC2_MODULES
 from tests.box.cloud import Box
@@ -37,12 +34,3 @@ class Mnist(MainJob):
         super().__init__(folder, settings)
         self.env |= box.pulumi_environment
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-
-
-def main() -> int:
-    """Run the test of the main job in a box; its exit code."""
-    return int(pytest.main(["-q", "-s", "-m", "", str(Path(__file__).with_name("test_mnist.py"))]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
