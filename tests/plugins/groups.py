@@ -16,7 +16,6 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "swarm": (
         *("docker/test_swarm.py", "docker/test_placement.py"),
         "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
-        "test_ownership.py::test_another_engine_behind_the_same_socket_is_refused_by_name",
     ),
 }
 """What the ids of a group's tests contain, the first group that fits: the scheduler knows no more of a test than its id."""
