@@ -225,8 +225,8 @@ class Ec2Args(JobEc2Args, total=False):
     subnet_id: pulumi.Input[str]
     """The subnet; by default one of the VPC in a zone that offers all instance types."""
     ssh_public_key: pulumi.Input[str]
-    """The file with your SSH public key, which the machines accept beside those of colleagues; by default ~/.ssh/id_ed25519.pub or
-    id_rsa.pub."""
+    """The file with your SSH public key, which the machines accept beside the cluster's own key; by default ~/.ssh/id_ed25519.pub
+    or id_rsa.pub."""
     ssh_user: pulumi.Input[str]
     """The user of the machine image."""
     ssh_cidrs: pulumi.Input[Sequence[pulumi.Input[str]]]
@@ -236,7 +236,7 @@ class Ec2Args(JobEc2Args, total=False):
     placement_group: pulumi.Input[str]
     """The name of an existing placement group for the machines."""
     instance_profile: pulumi.Input[str]
-    """An existing instance profile, for example to pull images from ECR."""
+    """An instance profile instead of the roles that tfdeploy creates."""
     efs: pulumi.Input[str]
     """A file system that all machines share, for `train_dir`: "new" for one of the cluster, or the id of an existing one, "fs-…"."""
     retain_record: pulumi.Input[bool]

@@ -208,7 +208,7 @@ class ClusterSpec(JsonData):
     command: tuple[str, ...] = own(TEXTS, _command, ())
     """The program and its arguments. Placeholders: {job_name} {task_index} {ps_hosts} {worker_hosts} {chief_hosts} {hostname}
     {address} {port} {data_dir} {train_dir} {context}, {NAME_hosts} of each of `services`, and {data_service}. Required, except
-    with `standalone_servers`, and on "docker" and "ec2" if the image has an entry point."""
+    with `standalone_servers`, and on "docker" if the image has an entry point."""
     flags: str = own("str", _flags, AUTO, choices=FLAG_RULES)
     """Whether the flags --job_name, --task_index, --ps_hosts and --worker_hosts are appended to the command. "auto": if there is a ps
     and no chief, and the command contains none of {job_name} {task_index} {ps_hosts} {worker_hosts}. A change is a new run."""

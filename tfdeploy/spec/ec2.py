@@ -209,8 +209,8 @@ class Ec2Spec(InstanceSpec):
     subnet_id: str = text(pattern=_SUBNET, form='the id of a subnet, "subnet-…"')
     """The subnet; by default one of the VPC in a zone that offers all instance types."""
     ssh_public_key: str = text()
-    """The file with your SSH public key, which the machines accept beside those of colleagues; by default
-    ~/.ssh/id_ed25519.pub or id_rsa.pub. The private key never leaves your computer."""
+    """The file with your SSH public key, which the machines accept beside the cluster's own key; by default
+    ~/.ssh/id_ed25519.pub or id_rsa.pub. Your private key is not read."""
     ssh_user: str = text("ec2-user", _USER, "the name of a user")
     """The user of the machine image."""
     ssh_cidrs: tuple[str, ...] = texts(_cidr)
@@ -223,7 +223,7 @@ class Ec2Spec(InstanceSpec):
     placement_group: str = text()
     """The name of an existing placement group for the machines."""
     instance_profile: str = text()
-    """An existing instance profile, for example to pull images from ECR. With "ssm" its role needs AmazonSSMManagedInstanceCore."""
+    """An instance profile instead of the roles that tfdeploy creates. With "ssm" its role needs AmazonSSMManagedInstanceCore."""
     efs: str = text(pattern=_EFS, form=f'the id of a file system, "fs-…", or "{NEW}"')
     """A file system that all machines share, for `train_dir`: "new" for one of the cluster, or the id of an existing one, "fs-…"."""
     retain_record: bool = flag(True)
