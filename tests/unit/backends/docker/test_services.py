@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +39,8 @@ ON_HOST: dict[str, Any] = {"network": "host", "controller_address": "10.0.0.1:20
 
 
 def text(service: Service) -> str:
-    return json.dumps({"name": service.name, "labels": service.labels, **service.template}, indent=1)
+    content = {"name": service.name, "labels": service.labels, **service.template}
+    return str(yaml.safe_dump(content, sort_keys=False, width=1_000)).rstrip("\n")
 
 
 @pytest.mark.parametrize(
