@@ -118,13 +118,6 @@ def test_it_is_restarted_by_the_usual_policy_and_its_failure_is_not_the_jobs(beg
     assert made.verdict() == before
 
 
-def test_with_tasks_that_only_serve_its_end_decides_nothing() -> None:
-    made = running(standalone_servers=True, ps=1, workers=1, tensorboard=True)
-    made.exit("ps-0")
-    made.exit("worker-0")
-    assert made.verdict() == "succeeded: ps-0, worker-0 succeeded"
-
-
 @pytest.mark.parametrize("begin", [begun, over])
 def test_it_comes_and_goes_while_the_others_go_on(begin: Any) -> None:
     made = begin(tensorboard=False)
