@@ -118,6 +118,14 @@ def test_packages_that_are_installed_are_no_problem() -> None:
     assert not found.wrong
 
 
+def test_what_is_missing_comes_before_what_follows_from_it() -> None:
+    lacking = replace(silent(ALL), missing=["the Service mnist", "the Secret mnist-token"])
+    first = why(lacking)[0]
+    assert first.text == "The Service mnist, the Secret mnist-token are gone or cannot be used."
+    assert first.remedy == "`pulumi up --refresh` creates them again."
+    assert "does not respond" not in " ".join(finding.text for finding in why(lacking))
+
+
 def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() -> None:
     found = [one for one in why(SILENT) if "box" in one.text]
     assert [one.about for one in found] == ["box"]

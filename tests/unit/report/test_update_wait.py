@@ -1,7 +1,9 @@
-"""Following a cluster until its verdict or the deadline."""
+"""Following a cluster until its verdict or the deadline; what its end means for an update, and for what depends on the cluster."""
 
 import asyncio
 import contextlib
+import datetime
+import itertools
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
@@ -75,6 +77,27 @@ def finish(work: Coroutine[Any, Any, Report]) -> Report:
     """Its result, from a loop of its own: `asyncio.run` would leave the thread without one, and Pulumi's mocks need it."""
     with contextlib.closing(asyncio.new_event_loop()) as loop:
         return loop.run_until_complete(work)
+
+
+def updated(sights: Sequence[ObservedState], **args: Any) -> tuple[Report, int]:
+    """The last look of an update that began this minute, and how many there were."""
+    made, looks = watch(sights, **args)
+    return finish(observed(made, "2026-11-21T12:00:00+00:00")), looks.count
+
+
+@pytest.fixture
+def failed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The updates that have failed, and why."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(update_wait, "fail_update", lambda *reason: found.append(reason))
+    return found
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look at the clock, a second more has passed."""
+    clock = itertools.count()
+    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
 
 
 def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:
@@ -222,7 +245,7 @@ def test_the_end_of_the_wait_for_other_workers_is_said_once(logged: list[str]) -
     world.exit("worker-0")
     sights = [before, sight(world), sight(world)]
     world.exit("worker-1")
-    finish(observed(watch([*sights, sight(world)], workers=2)[0], "2026-11-21T12:00:00+00:00"))
+    updated([*sights, sight(world)], workers=2)
     waits = [line for line in logged if "left to end by itself" in line]
     expected = "worker-1 has 1m left to end by itself (`worker_timeout`)."
     assert waits == [f"mnist: Run succeeded: worker-0 succeeded. {expected}"]
@@ -236,25 +259,20 @@ def test_an_update_waits_for_the_evaluator_and_names_it_once(logged: list[str]) 
     made, _ = watch([missed(world, 599.0)], workers=1, evaluator=1)
     assert not made.look().finished
     world.exit("evaluator-0")
-    finish(observed(watch([*sights, sight(world)], workers=1, evaluator=1)[0], "2026-11-21T12:00:00+00:00"))
-    assert (
-        sum("Waiting for evaluator-0 to evaluate the last checkpoint, at most until " in line for line in logged) == 1
-    )
+    updated([*sights, sight(world)], workers=1, evaluator=1)
+    said = "Waiting for evaluator-0 to evaluate the last checkpoint, at most until "
+    assert sum(said in line for line in logged) == 1
 
 
 @pytest.mark.parametrize("was_well", [True, False])
-def test_an_update_of_a_lost_cluster_ends(logged: list[str], monkeypatch: pytest.MonkeyPatch, was_well: bool) -> None:
+@pytest.mark.usefixtures("seconds")
+def test_an_update_of_a_lost_cluster_ends(logged: list[str], failed: list[tuple[str, str]], was_well: bool) -> None:
     """It fails if the cluster was there when it began to wait; a cluster that was gone before is what it reports."""
-    failed: list[tuple[str, str]] = []
-    monkeypatch.setattr(update_wait, "fail_update", lambda *reason: failed.append(reason))
-    clock = iter(range(1000))
-    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
     world = running(workers=1)
     gone = replace(sight(world), controller_silent_since=world.now, engine=None)
     well = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")})
-    made, looks = watch([well, gone] if was_well else [gone], workers=1)
-    finish(observed(made, "2026-11-21T12:00:00+00:00"))
-    assert looks.count < 10
+    _, count = updated([well, gone] if was_well else [gone], workers=1)
+    assert count < 10
     if was_well:
         assert logged[-1].startswith("mnist: The cluster's supervisord is gone")
     else:
@@ -262,11 +280,8 @@ def test_an_update_of_a_lost_cluster_ends(logged: list[str], monkeypatch: pytest
     assert [name for name, _ in failed] == ["mnist"] * was_well
 
 
-def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
-    logged: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter(range(1000))
-    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
+@pytest.mark.usefixtures("seconds")
+def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(logged: list[str]) -> None:
     world = running(workers=1)
     silent = replace(sight(world), controller_silent_since=world.now, engine={"worker-0": EngineTask(True, "1", "")})
     world.exit("worker-0")
@@ -276,12 +291,12 @@ def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
     assert line.startswith("mnist: The controller does not respond")
 
 
-def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(update_wait, "fail_update", lambda *_: None)
+@pytest.mark.usefixtures("failed")
+def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str]) -> None:
     world = running(workers=1)
     world.exit("worker-0", code=2)
     lines = [(1.0, "usage: train.py"), (2.0, "train.py: error: unrecognized arguments: --job_name=worker")]
-    finish(observed(watch([sight(world, *lines)], workers=1)[0], "2026-11-21T12:00:00+00:00"))
+    updated([sight(world, *lines)], workers=1)
     report, error = logged
     cause = "train.py: error: unrecognized arguments: --job_name=worker\n"
     assert "worker-0   failed (exit 2)" in report
@@ -289,6 +304,90 @@ def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[
     assert "the four flags" not in report
     assert f"Its last lines:\n  {cause}  usage: train.py\nThe program does not know the four flags" in error
     assert 'set `flags="never"`' in error
+
+
+@pytest.mark.parametrize(("is_open", "wait"), [(True, "0"), (True, "600"), (False, "0")])
+@pytest.mark.usefixtures("logged", "seconds")
+def test_an_update_fails_while_something_is_missing_that_an_open_run_needs(
+    failed: list[tuple[str, str]], is_open: bool, wait: str
+) -> None:
+    world = running(workers=2)
+    if not is_open:
+        world.exit("worker-0")
+        world.settle()
+    lacking = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")}, missing=["the Job mnist-worker-1"])
+    latest, count = updated([lacking], workers=2, wait=wait)
+    assert count < 15, "it does not wait until the time is over"
+    text = "The Job mnist-worker-1 is gone or cannot be used. `pulumi up --refresh` creates it again."
+    assert [reason for _, reason in failed] == [f"mnist: {text}"] * is_open
+    assert ("mnist-worker-1" in latest.status) is is_open
+
+
+@pytest.mark.parametrize(
+    ("end", "args", "withheld"),
+    [
+        ("succeeded", {}, ""),
+        ("failed", {}, ", because its run failed."),
+        ("failed", {"wait": "0"}, ", because its run failed."),
+        ("stopped", {"wait": "0"}, ", because its run was stopped."),
+        ("", {"wait": "0.01s"}, ": its run is still running after `wait`."),
+        ("", {"wait": "0"}, ""),
+        ("", {"standalone_servers": True}, ""),
+    ],
+)
+@pytest.mark.usefixtures("logged", "failed")
+def test_what_depends_on_it_is_withheld_unless_the_run_has_succeeded(
+    end: str, args: dict[str, Any], withheld: str
+) -> None:
+    world = running(**{"workers": 1, **args})
+    if end == "stopped":
+        world.stop()
+    elif end:
+        world.exit("worker-0", code=int(end == "failed"))
+    made, _ = watch([sight(world)], **{"workers": 1, **args})
+    latest = finish(observed(made, "2026-11-21T12:00:00+00:00"))
+    what = "mnist: what depends on this cluster was neither created nor updated"
+    assert latest.withheld.startswith(f"{what}{withheld}" if withheld else "")
+    assert bool(latest.withheld) == bool(withheld)
+    assert finish(observed(made, None)).withheld == "", "under the mocks of a user's test"
+
+
+@pytest.mark.parametrize("wait", ["10m", "0"])
+def test_each_update_that_waits_fails_by_a_failed_run_of_any_update(
+    logged: list[str], failed: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    monkeypatch.setattr(
+        pulumi.log, "warn" if wait == "0" else "error", lambda text, *_, **__: logged.append(f"! {text}")
+    )
+    world = running(workers=1)
+    world.exit("worker-0", code=1)
+    world.settle()
+    first, _ = watch([sight(world)], workers=1, wait=wait)
+    time.sleep(0.01)
+    submitted_at = datetime.datetime.now(datetime.UTC).isoformat()
+    time.sleep(0.01)
+    second, _ = watch([sight(world)], workers=1, wait=wait)
+    for update, is_same in ((first, False), (second, True)):
+        assert finish(observed(update, submitted_at)).state == "failed"
+        text = logged.pop()
+        assert text.startswith("! mnist: the run failed: worker-0 failed (exit 1); changed code, command,")
+        assert "or another `run_id`, starts a new run." in text.splitlines()[0]
+        assert ("This update has started no run." in text) == is_same
+    assert [name for name, _ in failed] == ([] if wait == "0" else ["mnist", "mnist"])
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_a_success_has_lost_is_said_once(logged: list[str], is_new: bool) -> None:
+    world = running(workers=1)
+    world.exit("worker-0", code=0)
+    seen = sight(world)
+    made, _ = watch([replace(seen, view=replace(seen.view, unprinted=["loss"]))], workers=1)
+    submitted_at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1 if is_new else -1)
+    finish(observed(made, submitted_at.isoformat()))
+    said = [text for text in logged if "No line matches the pattern of loss" in text]
+    assert len(said) == 1
+    assert said[0].startswith("mnist: No line matches") == is_new
+    assert any("Run succeeded" in text for text in logged)
 
 
 BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
