@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.unit.cases import plan, spec
+from tfdeploy import registry
+from tfdeploy.backends.base import ClusterRef
 from tfdeploy.cli import main
+from tfdeploy.report.expected_state import ExpectedState, expected_state
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,21 @@ def call(words: Sequence[str]) -> Result:
     if done.exception:
         raise done.exception
     return done
+
+
+def said(*words: str) -> tuple[str, str]:
+    """The result and the messages of a command that does not fail."""
+    done = invoke(words)
+    assert done.exit_code == 0, done.exception
+    return done.stdout, done.stderr
+
+
+def registered(cluster: ClusterRef, asked: dict[str, Any] | None = None, **about: Any) -> registry.Entry:
+    """Have the registry know a cluster, with what is expected of one with these arguments."""
+    expected = expected_state(plan(**asked), spec(**asked)) if asked else ExpectedState(tasks=())
+    entry = registry.Entry(cluster, "/program", expected, **about)
+    registry.write(entry)
+    return entry
 
 
 def program(folder: Path, patch: pytest.MonkeyPatch, login: str = "file:///mine") -> Path:

@@ -8,23 +8,19 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
-from tests.unit.cli.calling import program
+from tests.unit.cli.calling import program, registered
 from tfdeploy import registry
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
 from tfdeploy.cli import cluster_selection
 from tfdeploy.cli.cluster_selection import ClusterQuery, select_cluster, select_clusters, select_existing_cluster
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.registry import Entry
-from tfdeploy.report.expected_state import ExpectedState
 
 ADA, BEN = "file:///of-ada", "file:///of-ben"
 
 
 def entry(cluster_id: str, begun: float, login: str = ADA, ended: float = 0.0) -> Entry:
-    cluster = cluster_ref(cluster_id=cluster_id)
-    made = Entry(cluster, "/program", ExpectedState(tasks=()), begun=begun, login=login, ended=ended)
-    registry.write(made)
-    return made
+    return registered(cluster_ref(cluster_id=cluster_id), begun=begun, login=login, ended=ended)
 
 
 class Engine:
@@ -127,8 +123,7 @@ def test_of_the_destroyed_clusters_of_a_stack_the_last_is_shown(engine: Engine) 
 @pytest.mark.parametrize("stack", ["dev", "acme/p/dev"])
 def test_pulumi_stack_selects_as_in_pulumi(engine: Engine, monkeypatch: pytest.MonkeyPatch, stack: str) -> None:
     for name in ("dev", "prod"):
-        cluster = cluster_ref(stack=name, cluster_id=f"in-{name}")
-        registry.write(Entry(cluster, "/program", ExpectedState(tasks=()), login=ADA))
+        registered(cluster_ref(stack=name, cluster_id=f"in-{name}"), login=ADA)
     monkeypatch.setenv("PULUMI_STACK", stack)
     assert select_cluster(ClusterQuery()).cluster["id"] == "in-dev"
     assert select_cluster(ClusterQuery(stack="prod")).cluster["id"] == "in-prod"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.clusters import ID, cluster_ref
-from tests.unit.cases import plan, spec
 from tests.unit.cli import calling
+from tests.unit.cli.calling import registered
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World, running
 from tfdeploy import registry
@@ -23,7 +23,6 @@ from tfdeploy.cli import output, snapshot
 from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.completion import candidates
 from tfdeploy.errors import NotFound, UsageError
-from tfdeploy.report.expected_state import ExpectedState, expected_state
 
 ARGS: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
 CLUSTER = cluster_ref("local", "/nowhere")
@@ -54,14 +53,10 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     return calls
 
 
-def stands(
-    monkeypatch: pytest.MonkeyPatch, sights: Sequence[ObservedState], known: ExpectedState | None = None
-) -> registry.Entry:
+def stands(monkeypatch: pytest.MonkeyPatch, sights: Sequence[ObservedState], is_known: bool = True) -> None:
     """Have a cluster stand that looks like this, one look after the other."""
-    entry = registry.Entry(CLUSTER, "/folder", expected_state(plan(**ARGS), spec(**ARGS)) if known is None else known)
-    registry.write(entry)
+    registered(CLUSTER, ARGS if is_known else None)
     monkeypatch.setattr(snapshot, "load", lambda name: Beheld(sights))
-    return entry
 
 
 def world(*ended: str) -> World:
@@ -109,15 +104,15 @@ def test_who_waits_hears_that_the_cluster_was_destroyed(
 
 def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     made = world()
-    stands(monkeypatch, [sight(made)], ExpectedState(tasks=()))
+    stands(monkeypatch, [sight(made)], is_known=False)
     route = Route("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
     monkeypatch.setattr(port_forward, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
     assert call("port-forward") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
-    stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
+    stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], is_known=False)
     with pytest.raises(NotFound, match="has no run yet"):
         call("port-forward")
     refused = replace(sight(made), view=RecordView(made.now), problems=["secrets is forbidden: User me cannot get it"])
-    stands(monkeypatch, [refused], ExpectedState(tasks=()))
+    stands(monkeypatch, [refused], is_known=False)
     with pytest.raises(NotFound, match=r"can be seen: secrets is forbidden: .* docs/kubernetes-role.yaml"):
         call("port-forward")
 

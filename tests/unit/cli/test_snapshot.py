@@ -6,27 +6,23 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import ID, cluster_ref
-from tests.unit.cases import plan, spec, stored_run
+from tests.unit.cases import plan, stored_run
+from tests.unit.cli.calling import registered
 from tests.unit.printing import write
 from tfdeploy import registry
 from tfdeploy.agent.model.run_state import RunState
 from tfdeploy.agent.record.output_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.snapshot import Follower
-from tfdeploy.report.expected_state import expected_state
 
 
 @pytest.fixture
 def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Entry:
     """A cluster of which only the record stands: nobody answers for it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    asked = plan(ps=1, workers=1)
-    home = str(tmp_path / f"tfdeploy/clusters/mnist-{ID}")
-    cluster = cluster_ref("local", home)
-    shape = expected_state(asked, spec(ps=1, workers=1))
-    found = registry.Entry(cluster, "/folder", shape)
-    registry.write(found)
-    record_of(found).save(RunState(asked.run, 1.0))
+    cluster = cluster_ref("local", str(tmp_path / f"tfdeploy/clusters/mnist-{ID}"))
+    found = registered(cluster, {"ps": 1, "workers": 1})
+    record_of(found).save(RunState(plan(ps=1, workers=1).run, 1.0))
     return found
 
 

@@ -4,7 +4,6 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +75,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return found
 
 
-def known(world: World, folder: Path, one: ClusterRef, **about: Any) -> Entry:
-    entry = replace(Entry(one, str(folder), ExpectedState(tasks=()), login=f"file://{folder}"), **about)
-    registry.write(entry)
+def known(world: World, folder: Path, one: ClusterRef, **about: Any) -> None:
+    registry.write(Entry(one, str(folder), ExpectedState(tasks=()), **{"login": f"file://{folder}", **about}))
     world.found.append(DiscoveredCluster(one, {"volume": 1}))
-    return entry
 
 
 def delete(name: str = "", folder: Path = Path()) -> None:

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import cluster_ref
-from tests.unit.cases import plan, spec
-from tests.unit.cli.calling import invoke
+from tests.unit.cli.calling import registered, said
 from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import running
-from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.errors import Unreachable
-from tfdeploy.report.expected_state import expected_state
 
 MINE, OTHER = "file:///mine", "file:///other"
 LONG = "a-rather-long-name-of-one-cluster"
@@ -46,26 +43,13 @@ def see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ObservedSt
     return seen
 
 
-def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE, ended: float = 0.0) -> registry.Entry:
-    cluster = {**cluster_ref("local", "/nowhere", cluster_id=cluster_id), "name": name}
-    expected = expected_state(plan(workers=1), spec(workers=1))
-    written = registry.Entry(cluster, "/program", expected, begun=begun, login=login, ended=ended)  # type: ignore[arg-type]
-    registry.write(written)
-    return written
+def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE, ended: float = 0.0) -> None:
+    cluster = cluster_ref("local", "/nowhere", name=name, cluster_id=cluster_id)
+    registered(cluster, {"workers": 1}, begun=begun, login=login, ended=ended)
 
 
 def trains(cost: bool = False) -> ObservedState:
     return replace(sight(running(workers=1)), cost={"spent": 0.35, "per_hour": None} if cost else None)
-
-
-def gone() -> ObservedState:
-    return ObservedState(1.0, RecordView(1.0), 0.0, {})
-
-
-def call(*options: str) -> tuple[str, str]:
-    done = invoke(["ls", *options])
-    assert done.exit_code == 0, done.exception
-    return done.stdout, done.stderr
 
 
 Seen = dict[str, ObservedState | Exception]
@@ -75,7 +59,7 @@ def test_clusters_have_state_backend_age_and_cost(see: Seen) -> None:
     entry("a", "mnist")
     entry("b", LONG, begun=1.0)
     see |= {"a": trains(cost=True), "b": Unreachable("the engine is off")}
-    shown, notes = call()
+    shown, notes = said("ls")
     assert [line.split() for line in shown.splitlines()] == [
         ["CLUSTER", "BACKEND", "STATE", "AGE", "SPENT", "PER", "HOUR"],
         ["p/dev/mnist", "local", "running", "2", "hours", "$0.35", "unknown"],
@@ -87,18 +71,18 @@ def test_clusters_have_state_backend_age_and_cost(see: Seen) -> None:
 def test_what_is_gone_is_shown_on_request(see: Seen) -> None:
     entry("a", "mnist")
     entry("b", "old", ended=5.0)
-    see["a"] = gone()
-    shown, notes = call()
+    see["a"] = ObservedState(1.0, RecordView(1.0), 0.0, {})
+    shown, notes = said("ls")
     assert "There are no clusters that you have created from this computer." in shown
     assert notes == "Not shown: 1 of which nothing exists any more. `tfdeploy ls --all` shows them.\n"
-    states = {row["name"]: row["state"] for row in json.loads(call("--all", "--json")[0])}
+    states = {row["name"]: row["state"] for row in json.loads(said("ls", "--all", "--json")[0])}
     assert states == {"mnist": "gone", "old": "destroyed"}
 
 
 def test_another_logins_cluster_is_shown_with_the_id_that_selects_it(see: Seen) -> None:
     entry("a", "mnist", login=OTHER)
     see["a"] = trains()
-    shown, notes = call()
+    shown, notes = said("ls")
     assert "p/dev/mnist" in shown
     assert "use --cwd /program --stack dev --cluster a." in notes
     assert OTHER in notes

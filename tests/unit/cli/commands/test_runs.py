@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.clusters import ID, cluster_ref
-from tests.unit.cases import plan, spec, stored_run
-from tests.unit.cli.calling import invoke, program
+from tests.unit.cases import stored_run
+from tests.unit.cli.calling import invoke, program, registered, said
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tfdeploy import registry
@@ -17,7 +17,6 @@ from tfdeploy.agent.record.output_search import Found
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.commands import runs
 from tfdeploy.errors import BackendError, NotFound
-from tfdeploy.report.expected_state import expected_state
 
 METRICS = {"accuracy": r"accuracy (\S+)"}
 
@@ -29,11 +28,8 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def entry(cluster_id: str, name: str, state_folder: Path, ended: float = 0.0) -> registry.Entry:
     home = str(state_folder / f"clusters/{name}-{cluster_id}")
-    cluster = {**cluster_ref("local", home, cluster_id=cluster_id), "name": name}
-    expected = expected_state(plan(**BASE, metrics=METRICS), spec(**BASE, metrics=METRICS))
-    written = registry.Entry(cluster, "/program", expected, begun=1.0, ended=ended, login="file:///mine")  # type: ignore[arg-type]
-    registry.write(written)
-    return written
+    cluster = cluster_ref("local", home, name=name, cluster_id=cluster_id)
+    return registered(cluster, {**BASE, "metrics": METRICS}, begun=1.0, ended=ended, login="file:///mine")
 
 
 def add(folder: Path, at: float, accuracy: str, **args: Any) -> str:
@@ -45,9 +41,7 @@ def add(folder: Path, at: float, accuracy: str, **args: Any) -> str:
 
 
 def call(*options: str, verb: str = "runs") -> tuple[str, str]:
-    done = invoke([verb, *options])
-    assert done.exit_code == 0, done.exception
-    return done.stdout, done.stderr
+    return said(verb, *options)
 
 
 def test_the_runs_of_a_cluster_and_of_the_destroyed_ones_before_it(state_folder: Path) -> None:
@@ -134,12 +128,6 @@ def test_the_copy_on_this_computer_is_read_where_a_cluster_cannot_be_observed(
     assert messages == "p/dev/mnist: no answer within 30 s. Its runs are shown as this computer observed them last.\n"
 
 
-def page(folder: Path, *names: str) -> str:
-    file = folder / "page.html"
-    assert call(*names, "--html", str(file), verb="diff")[0] == f"{file}\n"
-    return file.read_text()
-
-
 def test_diff_has_the_speed_and_a_page_with_both_curves(state_folder: Path) -> None:
     record = Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record"
     for place in (1, 2):
@@ -148,8 +136,9 @@ def test_diff_has_the_speed_and_a_page_with_both_curves(state_folder: Path) -> N
         write(Record(record).log(run_id, "worker-0"), steps, begin=1_000.0 * place)
     table = [line.split() for line in call(verb="diff")[0].splitlines()]
     assert ["steps/s", "1", "2"] in table
-    text = page(state_folder)
-    assert all(words in text for words in ("older: worker-0", "newer: worker-0", "Loss", "env LR"))
+    file = state_folder / "page.html"
+    assert call("--html", str(file), verb="diff")[0] == f"{file}\n"
+    assert all(words in file.read_text() for words in ("older: worker-0", "newer: worker-0", "Loss", "env LR"))
     done = invoke(["diff", "--html", str(state_folder / "missing" / "page.html")])
     assert isinstance(done.exception, BackendError)
     assert str(done.exception).endswith("No such file or directory. Use another file: --html FILE.")

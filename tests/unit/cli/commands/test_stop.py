@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
-from tests.unit.cases import plan, spec
-from tests.unit.cli.calling import call, program
+from tests.unit.cases import plan
+from tests.unit.cli.calling import call, program, registered
 from tests.unit.report.test_update_wait import Looks, sight
 from tests.unit.simulation import World, running
-from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import stop
 from tfdeploy.errors import BackendError, NotFound, SpecError
-from tfdeploy.report.expected_state import expected_state
 
 CLUSTER = cluster_ref("local", "/nowhere")
 LOGIN = "file:///mine"
@@ -47,8 +45,7 @@ class Stage:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     program(tmp_path, monkeypatch, LOGIN)
     monkeypatch.setattr(stop, "_POLL_SECONDS", 0.0)
-    expected = expected_state(plan(workers=1, tensorboard=True), spec(workers=1, tensorboard=True))
-    registry.write(registry.Entry(CLUSTER, str(tmp_path), expected, begun=1.0, login=LOGIN))
+    registered(CLUSTER, {"workers": 1, "tensorboard": True}, begun=1.0, login=LOGIN)
     return Stage(tmp_path, monkeypatch)
 
 
