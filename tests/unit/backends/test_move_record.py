@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -27,16 +28,6 @@ CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
 REPLACEMENT = Replacement(("i-0a",))
 
 
-class Stops:
-    """Has stopped the run, whose record is in the user's copy."""
-
-    def __init__(self, is_current: bool) -> None:
-        self._is_current = is_current
-
-    def stop_to_move(self, cluster: Any) -> StoppedRun:
-        return StoppedRun(RecordCopy(cluster).folder, self._is_current)
-
-
 def recorded(
     manifest: ArtifactList = WHOLE,
     is_whole: bool = True,
@@ -45,13 +36,13 @@ def recorded(
     is_current: bool = True,
     started: float = 0.0,
 ) -> RunMover:
-    """A mover, and the copy of a record with the state of its run and its checkpoint."""
+    """What has stopped the run, whose record is in the user's copy with its state and its checkpoint."""
     stored = run(upload=UPLOADED if started else "", started=started)
     stored.result = RunResult(state, cause, 2.0) if state else None
     copy = RecordCopy(CLUSTER).record
     copy.save(stored)
     stopped(copy.folder, manifest, is_whole)
-    return cast(RunMover, Stops(is_current))
+    return cast(RunMover, SimpleNamespace(stop_to_move=lambda _: StoppedRun(copy.folder, is_current)))
 
 
 def bring_home(mover: RunMover, replacement: Replacement) -> None:

@@ -44,12 +44,6 @@ def small_parts() -> Iterator[None]:
 
 
 @pytest.fixture
-def distant() -> Iterator[Distant]:
-    with distant_record() as distant:
-        yield distant
-
-
-@pytest.fixture
 def present() -> Iterator[Distant]:
     with distant_record() as distant:
         distant.submit("run", 1)

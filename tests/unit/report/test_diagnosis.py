@@ -21,16 +21,13 @@ from tfdeploy.report.report import report
 from tfdeploy.report.summary import summary
 
 ALL = {"ps-0": True, "worker-0": True, "worker-1": True}
+HEAL = "pulumi up --refresh"
 NO_FILE = "No such file or directory"
 NO_IMAGE = "No such image: registry.example.com/team/train:1"
 
 
-def facts(look: ObservedState, **more: Any) -> Facts:
-    return Facts(read(look), look, "pulumi up --refresh", **more)
-
-
 def why(look: ObservedState, hostname: str = "", **more: Any) -> list[Finding]:
-    return explain(facts(look, **more), hostname)
+    return explain(Facts(read(look), look, HEAL, **more), hostname)
 
 
 def with_engine(look: ObservedState, **tasks: EngineTask) -> ObservedState:
@@ -218,9 +215,6 @@ def test_checkpoints_in_the_copy_of_the_code_are_named(line: str, path: str) -> 
         [f"worker-0 stores checkpoints in {path}, a relative path."] if path else []
     )
     assert all("{train_dir}" in finding.remedy for finding in named)
-
-
-HEAL = "pulumi up --refresh"
 
 
 def unobservable(engine: Any = ALL, silent: float | None = 0.0, **more: Any) -> ObservedState:

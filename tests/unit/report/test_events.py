@@ -12,10 +12,6 @@ EXIT = {"code": 3, "signal": "", "out_of_memory": False}
 KINDS = [value for name, value in vars(events).items() if name.isupper()]
 
 
-def registered(*hostnames: str) -> list[Event]:
-    return [Event(events.LAUNCHER_REGISTERED, float(at), name) for at, name in enumerate(hostnames)]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_a_sentence(kind: str) -> None:
     event = Event(kind, 1.0, "worker-0", state="pulling", result=RESULT, exit=Ended(3))
@@ -48,8 +44,7 @@ def test_the_data_of_an_event_is_in_its_document() -> None:
 
 
 def test_who_came_earlier_has_waited_for_the_last() -> None:
+    came = [Event(events.LAUNCHER_REGISTERED, at, name) for at, name in enumerate(("ps-0", "worker-0", "ps-1"))]
     ready = Event(events.BARRIER_PASSED, 3.0, tasks=["ps-0", "ps-1", "worker-0"])
-    assert [
-        (event.task, event.tasks, event.delay)
-        for event in with_waits([*registered("ps-0", "worker-0", "ps-1"), ready])[3:]
-    ] == [("ps-0", ["ps-1"], 3.0), ("worker-0", ["ps-1"], 2.0), ("", ready.tasks, 0.0)]
+    waits = [(event.task, event.tasks, event.delay) for event in with_waits([*came, ready])[3:]]
+    assert waits == [("ps-0", ["ps-1"], 3.0), ("worker-0", ["ps-1"], 2.0), ("", ready.tasks, 0.0)]

@@ -197,15 +197,12 @@ def test_tasks_that_only_serve_are_waited_for_until_all_run() -> None:
     assert (seen.state, count) == ("running", 2)
 
 
-def test_it_looks_once_when_there_is_no_time_to_wait() -> None:
-    seen, count = followed([sight(running(workers=1))], seconds=0.0, workers=1)
-    assert (seen.state, count) == ("running", 1)
-
-
-def test_it_looks_no_more_when_the_user_has_detached() -> None:
+@pytest.mark.parametrize("has_detached", [False, True])
+def test_it_looks_once_when_there_is_no_time_to_wait_or_the_user_has_detached(has_detached: bool) -> None:
     made, looks = watch([sight(running(workers=1))], workers=1)
-    made.detached.set()
-    assert finish(follow(made, 60.0)).state == "running"
+    if has_detached:
+        made.detached.set()
+    assert finish(follow(made, 60.0 if has_detached else 0.0)).state == "running"
     assert looks.count == 1
 
 

@@ -106,14 +106,10 @@ def test_a_command_that_does_not_connect(
     assert controller.call("GET", "/stopped") == b"{}"
 
 
-def ends(_: Any) -> bool:
-    return False
-
-
 @pytest.mark.parametrize(
     "broken",
     [
-        ends,
+        lambda _: False,
         lambda handler: handler.output(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{") and False,
         lambda handler: handler.output(b"neither a response nor a token\r\n") and False,
     ],

@@ -14,18 +14,11 @@ from tfdeploy.backends.docker.volumes import bind
 SETTINGS = ContainerSettings.from_dict(task_props()["container"])
 
 
-def service(hostname: str = "worker-0") -> dict[str, Any]:
-    """The existing service of a worker, as `task_props` has it."""
-    desired = task_service(task_props(hostname=hostname))
-    return {"Spec": {"Labels": dict(desired.labels), "TaskTemplate": dict(desired.template)}}
-
-
 def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
-    """What changes of a worker under a plan with these arguments, as a preview prints it."""
-    containers = {"worker-0": replace(SETTINGS, **container)}
-    return [
-        str(change) for change in service_changes(plan(workers=1, **arguments), containers, {"worker-0": service()})
-    ]
+    """What changes of a worker, which is as `task_props` has it, under a plan with these arguments, as a preview prints it."""
+    containers, desired = {"worker-0": replace(SETTINGS, **container)}, task_service(task_props(hostname="worker-0"))
+    services = {"worker-0": {"Spec": {"Labels": dict(desired.labels), "TaskTemplate": dict(desired.template)}}}
+    return [str(change) for change in service_changes(plan(workers=1, **arguments), containers, services)]
 
 
 def test_without_a_change_there_is_no_line() -> None:

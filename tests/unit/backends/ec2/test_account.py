@@ -64,20 +64,16 @@ def configure(**values: Any) -> None:
     set_all_config({f"aws:{name}": value for name, value in plain.items()})
 
 
-def refused(**values: Any) -> str:
-    configure(**values)
-    with pytest.raises(SpecError) as error:
-        account.connect(ASKED, None)
-    return str(error.value)
-
-
 @pytest.mark.parametrize("values", [{"allowedAccountIds": [OTHER]}, {"forbiddenAccountIds": [ACCOUNT]}])
 def test_an_account_that_is_not_allowed_is_asked_who_one_is_and_nothing_else(
     values: dict[str, Any], calls: list[tuple[str, str]]
 ) -> None:
     (name,) = values
     problem = f"; allowed: {OTHER}" if name == "allowedAccountIds" else ", which is forbidden"
-    assert refused(region=REGION, profile="ml", **values) == (
+    configure(region=REGION, profile="ml", **values)
+    with pytest.raises(SpecError) as error:
+        account.connect(ASKED, None)
+    assert str(error.value) == (
         f"configuration aws:{name}: the credentials (by profile ml) are of the account {ACCOUNT}{problem}. "
         "Set aws:profile, or AWS_PROFILE, to another login, or correct the list."
     )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,15 +47,8 @@ class Before:
         if self.given >= self._times:
             return None
         self.given += 1
-        return AWSResponse(request.url, self._status, {"Content-Type": "text/xml"}, _Raw(self._body))
-
-
-class _Raw:
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def stream(self, **_: Any) -> Iterator[bytes]:
-        yield self._body
+        raw = SimpleNamespace(stream=lambda **_: iter([self._body]))
+        return AWSResponse(request.url, self._status, {"Content-Type": "text/xml"}, raw)
 
 
 def test_a_bucket_that_may_not_be_seen_or_is_another_accounts_is_refused() -> None:

@@ -40,10 +40,6 @@ def refusal(
     return ClientError(response, operation)
 
 
-def said(error: Exception, region: str = REGION) -> str:
-    return str(translated(error, region))
-
-
 EXCEPTIONS = sorted(
     {
         kind
@@ -159,7 +155,7 @@ BOTO = "AWS: An error occurred ({}) when calling the RunInstances operation (rea
 def test_an_error_of_pulumis_provider_has_the_same_sentence(form: str) -> None:
     message = "You have requested more vCPU capacity than your current vCPU limit of 8"
     error = provider_error(form.format("VcpuLimitExceeded", message), REGION)
-    assert str(error) == said(refusal("VcpuLimitExceeded", message, "RunInstances"))
+    assert str(error) == str(translated(refusal("VcpuLimitExceeded", message, "RunInstances"), REGION))
     denied = provider_error(
         form.format("UnauthorizedOperation", "You are not authorized to perform this operation."), REGION
     )

@@ -39,12 +39,11 @@ LARGEST_BOOT = Boot(
     },
 )
 WATCHDOG = b"the watchdog"
-ALL = [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
 
 
-def script(boot: Boot, watchdog: bytes = WATCHDOG) -> str:
+def script(boot: Boot) -> str:
     """The script, with a program that changes no golden text."""
-    return user_data(boot, watchdog)
+    return user_data(boot, WATCHDOG)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_script_or_what_another_machine_has_in_it_reads_as_kept(golden: str, o
     check_golden(golden, changed_lines(script(other), script(boot)) if other else script(boot))
 
 
-@pytest.mark.parametrize("boot", ALL, ids=str)
+@pytest.mark.parametrize("boot", [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT], ids=str)
 def test_bash_can_read_it(boot: Boot) -> None:
     done = subprocess.run(["bash", "-n"], input=script(boot), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -96,15 +95,10 @@ def test_a_volume_of_the_users_is_never_formatted(volume: str, found: int, does:
     assert (done.stdout, done.returncode) == (does, code)
 
 
-def between(text: str, begin: str, end: str) -> str:
-    return text.partition(begin)[2].partition(end)[0]
-
-
 def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
     text = script(LARGEST_BOOT)
     assert text.index("enable --now tfdeploy-watchdog") < text.index("log name") < text.index("log docker")
-    begin = "python3 -Ic '"
-    command = begin + between(text, begin, " >/usr/local/lib/tfdeploy/watchdog.pyz\n")
-    program = between(text, f"{command} >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
+    command, _, rest = text[text.index("python3 -Ic '") :].partition(" >/usr/local/lib/tfdeploy/watchdog.pyz\n")
+    program = rest.partition("\nEND\n")[0]
     unpacked = subprocess.run(["bash", "-c", f"{command}\n{program}\nEND\n"], capture_output=True, check=True).stdout
     assert unpacked == WATCHDOG

@@ -120,22 +120,23 @@ def test_nothing_is_written_through_a_link_at_the_destination(root: Path, dest: 
     assert result.failed == dict.fromkeys(names, "something of that name is not a folder")
 
 
+OUTSIDE = ("content/../out", "content/..", "../out", "/out", "content//out", "content/./out", "out", "contents")
+NO_FILES = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)
+
+
 @pytest.mark.parametrize(
-    "name", ["content/../out", "content/..", "../out", "/out", "content//out", "content/./out", "out", "contents"]
+    ("hostile", "wrong"),
+    [
+        *((archived({name: b"x"}), "which is not the name of a file in the folder") for name in OUTSIDE),
+        *((archived({"content": b""}, kind), "something else than files") for kind in NO_FILES),
+    ],
 )
-def test_a_name_that_leads_out_of_the_folder_ends_the_copy(dest: Path, name: str) -> None:
-    with pytest.raises(BackendError, match="which is not the name of a file in the folder"):
-        transfer.copy(ArrivingFiles(Scripted(archived({name: b"x"}))), "model", dest / "model", lambda _: None)
+def test_a_name_that_leads_out_of_the_folder_a_link_or_a_device_ends_the_copy(
+    dest: Path, hostile: bytes, wrong: str
+) -> None:
+    with pytest.raises(BackendError, match=wrong):
+        transfer.copy(ArrivingFiles(Scripted(hostile)), "model", dest / "model", lambda _: None)
     assert tree(dest.parent) == {"dest": None}
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_an_archive_that_has_links_or_devices_is_refused(dest: Path, kind: bytes) -> None:
-    with pytest.raises(BackendError, match="something else than files"):
-        transfer.copy(
-            ArrivingFiles(Scripted(archived({"content": b""}, kind))), "model", dest / "model", lambda _: None
-        )
-    assert tree(dest) == {}
 
 
 @pytest.mark.parametrize("data", [b"x" * 20_000, archived({})[:100] + b"x" * 20_000])

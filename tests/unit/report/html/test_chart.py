@@ -11,10 +11,6 @@ from tfdeploy.report.html.chart import Axis, steps_axis, thinned, time_axis, val
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 
 
-def words(axis: Axis) -> list[str]:
-    return [text for _, text in axis.ticks]
-
-
 @pytest.mark.parametrize(
     ("axis", "ticks"),
     [
@@ -30,7 +26,7 @@ def words(axis: Axis) -> list[str]:
     ],
 )
 def test_ticks_are_round(axis: Axis, ticks: list[str]) -> None:
-    assert words(axis) == ticks
+    assert [text for _, text in axis.ticks] == ticks
 
 
 @given(st.lists(NUMBERS))

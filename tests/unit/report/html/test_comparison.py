@@ -13,17 +13,12 @@ from tfdeploy.report.run_diff import RunDiff
 LOSS = [(10.0, 0.9), (20.0, 0.5)]
 
 
-def difference(text: str = "0.1") -> RunDiff:
-    """Two runs with another command, which has `text` in the newer one."""
-    run = stored(finished(1_000.0))
+def made(text: str) -> str:
+    """The page about two runs with another command, which has `text` in the newer one."""
+    run, curves = stored(finished(1_000.0)), {text: Curve(STEP, {"worker-0": LOSS})}
     specs = [replace(run.spec, command=["train", value]) for value in ("1", text)]
     older, newer = (replace(run, state=replace(run.state, spec=spec)) for spec in specs)
-    return RunDiff(older, newer)
-
-
-def made(text: str = "0.1") -> str:
-    curves = [{text: Curve(STEP, {"worker-0": LOSS})}, {text: Curve(STEP, {"worker-0": LOSS})}]
-    return comparison_page(difference(text), curves[0], curves[1], 9_000.0)
+    return comparison_page(RunDiff(older, newer), curves, curves, 9_000.0)
 
 
 @pytest.mark.parametrize("text", NASTY)

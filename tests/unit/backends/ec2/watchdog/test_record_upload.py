@@ -13,12 +13,6 @@ from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUploa
 from tfdeploy.backends.ec2.watchdog.s3 import PutError
 
 
-def decide(record: Record, state: str) -> None:
-    job = RunState(RUN, 1.0)
-    job.result = RunResult(state, "", 2.0)
-    record.save(job)
-
-
 def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent) -> None:
     """Also of a task that was removed, and of a run that is not the current one."""
     append(record.log(RUN.id, "worker-7").path(0), b"last words\n")
@@ -43,7 +37,7 @@ def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
     assert not brought.due()
     record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
     assert not brought.due()
-    decide(record, "succeeded")
+    record.save(RunState(RUN, 1.0, result=RunResult("succeeded", "", 2.0)))
     assert brought.due()
     assert brought.upload()
     assert not brought.due()
