@@ -13,8 +13,6 @@ from tfdeploy.cli.parser import command_parser
 from tfdeploy.errors import BackendError, UsageError
 from tfdeploy.paths import make_private, state_folder
 
-NO_JSON = ("exec", "import-tfjob")
-
 
 @pytest.mark.parametrize(
     "encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
@@ -46,7 +44,7 @@ def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> No
 
 
 def test_json_is_where_it_has_a_meaning_and_refused_elsewhere() -> None:
-    for verb in NO_JSON:
+    for verb in ("exec", "import-tfjob"):
         for words in ([verb, "--json", "worker-0", "--", "ls"], ["--json", verb, "worker-0", "--", "ls"]):
             done = invoke(words)
             assert isinstance(done.exception, UsageError)

@@ -11,8 +11,6 @@ from tfdeploy.report.expected_state import expected_state
 from tfdeploy.report.report import Report, report
 from tfdeploy.report.update_wait import LiveRows
 
-MORE = {"run": "more: tfdeploy status --watch"}
-
 
 def reported(seen: ObservedState, **args: Any) -> Report:
     return report(expected_state(plan(**args), spec(**args)), seen)
@@ -25,7 +23,7 @@ def test_a_training_task_shows_step_goal_time_speed_and_loss() -> None:
         "ps-0": "running",
         "worker-0": "running  200/1000  16s left  50.0 steps/s  loss 0.25 █▁",
         "cluster": "running",
-        **MORE,
+        "run": "more: tfdeploy status --watch",
     }
 
 

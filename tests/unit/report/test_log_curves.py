@@ -76,10 +76,7 @@ def test_other_lines_tell_nothing(line: str) -> None:
     assert reading(line).values == {}
 
 
-NO_STEPS = ["global_step/sec: 123.4", "12 ms/step 5", "0.2 sec per step 7", "footstep 3"]
-
-
-@pytest.mark.parametrize("line", NO_STEPS)
+@pytest.mark.parametrize("line", ["global_step/sec: 123.4", "12 ms/step 5", "0.2 sec per step 7", "footstep 3"])
 def test_what_is_no_step_is_none(line: str) -> None:
     assert reading(line).step is None
 

@@ -21,8 +21,6 @@ from tfdeploy.backends.docker.labels import (
 SERVICE = re.compile(r"[a-zA-Z0-9]+(?:[a-zA-Z0-9_-]*[a-zA-Z0-9])?")
 """A valid name of a service for swarmkit, if it has at most 63 characters."""
 
-LONGEST_HOSTNAME = "evaluator-0"
-
 NAME = st.from_regex(r"\A[A-Za-z]([A-Za-z0-9-]{0,38}[A-Za-z0-9])?\Z")
 CLUSTER_ID = st.from_regex(r"\A[a-z0-9]{10}\Z")
 
@@ -32,7 +30,7 @@ CLUSTER_ID = st.from_regex(r"\A[a-z0-9]{10}\Z")
 @example("a" * 38 + "-b", ID)
 def test_every_name_is_valid(name: str, cluster_id: str) -> None:
     ref: ClusterRef = {**cluster(name=name), "id": cluster_id}
-    service = service_name(ref, LONGEST_HOSTNAME)
+    service = service_name(ref, "evaluator-0")  # the longest hostname
     assert SERVICE.fullmatch(service)
     assert len(service) <= 63
     assert SERVICE.fullmatch(volume_name(ref, TRAIN_VOLUME))

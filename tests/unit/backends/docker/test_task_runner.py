@@ -27,13 +27,15 @@ PARALLEL = 4
 """So many resources at once: Pulumi's process of dynamic providers has as many threads."""
 
 
+def props(hostname: str = "worker-1", **changed: Any) -> TaskProps:
+    """As the state has them: without the token of its launcher."""
+    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
+    return task_props(hostname=hostname, dependencies=own, **changed)
+
+
 def props_of(address: str, number: int) -> list[TaskProps]:
     cluster = {**task_props()["cluster"], "home": address}
-    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
-    return [
-        task_props(cluster=cluster, hostname=f"worker-{index}", index=index, dependencies=own)
-        for index in range(number)
-    ]
+    return [props(f"worker-{index}", index=index, cluster=cluster) for index in range(number)]
 
 
 @pytest.mark.parametrize("number", [1, 100])
@@ -118,12 +120,6 @@ class Secrets(FakeApi):
 
 def runner(api: Secrets) -> DockerTaskRunner:
     return DockerTaskRunner(engine=lambda cluster: cast(Engine, api))
-
-
-def props(hostname: str = "worker-1", **changed: Any) -> TaskProps:
-    """As the state has them: without the token of its launcher."""
-    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
-    return task_props(hostname=hostname, dependencies=own, **changed)
 
 
 def mounted(service: dict[str, Any]) -> dict[str, str]:

@@ -130,6 +130,7 @@ NO_FILES = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE)
         *((archived({name: b"x"}), "which is not the name of a file in the folder") for name in OUTSIDE),
         *((archived({"content": b""}, kind), "something else than files") for kind in NO_FILES),
     ],
+    ids=range(12),
 )
 def test_a_name_that_leads_out_of_the_folder_a_link_or_a_device_ends_the_copy(
     dest: Path, hostile: bytes, wrong: str
