@@ -1,4 +1,4 @@
-"""Commands and their options are completed, and one command installs that in each shell. For names: test_commands.py."""
+"""Commands and their options are completed, and one command installs that in each shell. Names are in test_commands.py."""
 
 import os
 import subprocess
