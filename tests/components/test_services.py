@@ -79,14 +79,14 @@ def test_a_service_is_there_before_the_training_and_until_its_end(cluster: Stand
     cluster.until_status("worker-0", "waiting for store-0")
     assert not cluster.started("worker-0")
     cluster.open("listen")
-    cluster.until_running("worker-0", "worker-1", "ps-0")
+    until(lambda: all(map(cluster.output, ("ps-0", "worker-0", "worker-1"))), "all have asked the store")
 
     book = cluster.job().address_book
     environment = json.loads((cluster.folder / "environment").read_text())
     assert environment["arguments"] == [book["store-0"].rpartition(":")[2], f"{book['worker-0']},{book['worker-1']}"]
     assert "TF_CONFIG" not in environment
     assert environment["TFDEPLOY_STORE_HOSTS"] == book["store-0"]
-    told = json.loads(until(lambda: cluster.output("worker-1").decode(), "its output"))
+    told = json.loads(cluster.output("worker-1"))
     assert told["arguments"][0] == book["store-0"]
     assert told["cluster"] == {"ps": [book["ps-0"]], "worker": [book["worker-0"], book["worker-1"]]}
 
