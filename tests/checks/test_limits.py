@@ -23,7 +23,7 @@ LIMITS = {
     "tfdeploy/cli": 6264,
     "tests": 61535,
     "bench": 3493,
-    "docs": 4535,
+    "docs": 4534,
     "design": 1789,
     "tools": 12821,
     "programs": 25894,
