@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.provision.engine import cache_folder
 
 ROOT = Path(__file__).parents[2]
-OURS = ("PULUMI_", "TFDEPLOY_", "PYTEST_", "VIRTUAL_ENV", "XDG_STATE_HOME", "MAKE", "MFLAGS")
+OURS = ("PULUMI_", "TFDEPLOY_", "PYTEST_", "PYTHONPATH", "VIRTUAL_ENV", "XDG_STATE_HOME", "MAKE", "MFLAGS")
 """Variables of the environment in which the tests run that a new user does not have."""
 
 
